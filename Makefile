@@ -1,0 +1,47 @@
+# Every target does its own set-up: once in .venv (.venv-flash for test-flash), again only when what it installs changed.
+# PYTHON may name the interpreter; otherwise the first of these that is 3.11 to 3.13 and can make a virtual environment.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import ensurepip, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+VENV := .venv
+FLASH_VENV := .venv-flash
+PIP := -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test test-flash lint corpus clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.ready
+	$(VENV)/bin/autostamp demo
+
+test: $(VENV)/.ready
+	$(VENV)/bin/python -m pytest -n auto --ignore=tests/flash
+
+test-flash: $(FLASH_VENV)/.ready
+	$(FLASH_VENV)/bin/python -m pytest -n auto tests/flash
+
+lint: $(VENV)/.ready
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+corpus: $(VENV)/.ready
+	$(VENV)/bin/python -m tests.corpus
+
+clean:
+	rm -rf $(VENV) $(FLASH_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+$(VENV)/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python from 3.11 to 3.13 with venv was found; name one with PYTHON=..." >&2; exit 1; }
+	@echo "setting up $(VENV)"
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python $(PIP) install -e '.[dev]'
+	@touch $@
+
+$(FLASH_VENV)/.ready: pyproject.toml tests/flash/requirements.txt
+	@test -n "$(PYTHON)" || { echo "no Python from 3.11 to 3.13 with venv was found; name one with PYTHON=..." >&2; exit 1; }
+	@echo "setting up $(FLASH_VENV) (torch and FlashAttention)"
+	$(PYTHON) -m venv --clear $(FLASH_VENV)
+	$(FLASH_VENV)/bin/python $(PIP) install torch==2.13.0
+	$(FLASH_VENV)/bin/python $(PIP) install -r tests/flash/requirements.txt -e '.[dev]'
+	@touch $@

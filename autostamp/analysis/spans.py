@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arithmetic on half-open spans of cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+Span: TypeAlias = tuple[int, int]
+"""Start and end in cycles, end not included."""
+
+
+def union(spans: Iterable[Span]) -> list[Span]:
+    """The spans merged: disjoint, in start order, empty ones left out."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if end <= start:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def length(merged: Iterable[Span]) -> int:
+    """Total cycles of disjoint spans."""
+    return sum(end - start for start, end in merged)
+
+
+def overlap(first: list[Span], second: list[Span]) -> int:
+    """Cycles common to two lists of disjoint spans in start order."""
+    total = i = j = 0
+    while i < len(first) and j < len(second):
+        total += max(0, min(first[i][1], second[j][1]) - max(first[i][0], second[j][0]))
+        if first[i][1] <= second[j][1]:
+            i += 1
+        else:
+            j += 1
+    return total

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`autostamp run -- python bench.py`: run a program with the named modules stamped, and keep what they recorded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from autostamp.cli.options import no_color_option, quiet_option
+from autostamp.cli.selection import selection_options
+from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
+
+_PYTHON_FLAGS_WITH_VALUE = ("-W", "-X")
+
+
+def _block(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[int, int, int]:
+    """A CTA index `x`, `x,y` or `x,y,z`."""
+    parts = value.strip("()").split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.strip().isdigit() for part in parts):
+        message = f"{value!r} is not a block index such as 0,0,0"
+        raise click.BadParameter(message)
+    x, y, z = [int(part) for part in parts] + [0] * (3 - len(parts))
+    return x, y, z
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--instrument", "targets", multiple=True, metavar="MODULE|FILE", help="What to stamp; default: the program itself."
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), default=Path("RUN"), show_default=True, help="Run folder."
+)
+@click.option(
+    "--block", callback=_block, metavar="X,Y,Z", default="0,0,0", show_default=True, help="Which CTA records."
+)
+@click.option(
+    "--capacity", type=click.IntRange(16, 1 << 20), default=4096, show_default=True, help="Records a warp may write."
+)
+@click.option(
+    "--no-stage", is_flag=True, help="Leave the ring stage out of the records (one instruction less a stamp)."
+)
+@click.option("--compile-only", is_flag=True, help="Compile with stamps; record nothing. Needs no GPU.")
+@selection_options
+@quiet_option
+@no_color_option
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
+def command(
+    targets: tuple[str, ...],
+    out: Path,
+    block: tuple[int, int, int],
+    capacity: int,
+    no_stage: bool,
+    compile_only: bool,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    quiet: bool,
+    program: tuple[str, ...],
+) -> int:
+    """Run COMMAND (a Python program) with stamps and write RUN. The exit status is the program's."""
+    import msgspec
+
+    from autostamp.cli import config
+    from autostamp.hooks import caches
+    from autostamp.hooks.program import Config, Report
+    from autostamp.model.options import RecordOptions
+
+    python, arguments = _split(program)
+    chosen = targets or tuple(item for item in arguments[:1] if item != "-m") or tuple(arguments[1:2])
+    with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
+        files = Path(folder) / "config.json", Path(folder) / "report.json"
+        settings = Config(
+            targets=chosen,
+            out=str(out.resolve()),
+            report=str(files[1]),
+            record=RecordOptions(capacity, block, not no_stage),
+            instrument=config.load(Path.cwd(), only, skip),
+            compile_only=compile_only,
+            command=program,
+        )
+        files[0].write_bytes(msgspec.json.encode(settings))
+        environment = {**os.environ, **caches.switched_off()}
+        child = subprocess.run(
+            [*python, "-m", "autostamp.hooks.program", str(files[0]), *arguments], env=environment, check=False
+        )
+        report = msgspec.json.decode(files[1].read_bytes(), type=Report) if files[1].is_file() else None
+    return _conclude(child.returncode, report.findings if report else (), report is not None, out, quiet=quiet)
+
+
+def _conclude(code: int, findings: tuple[Diagnostic, ...], was_reported: bool, out: Path, *, quiet: bool) -> int:
+    """The program's status; ours only when the program itself succeeded."""
+    if not was_reported:
+        detail = "the program ended before its records could be read"
+        findings = (Diagnostic.of("AS5003", detail=detail, hint="It was killed, or left through os._exit."),)
+    for finding in findings:
+        click.echo(render(finding), err=True)
+    if code:
+        return 128 - code if code < 0 else code
+    status = max((finding.status for finding in findings), default=ExitStatus.OK)
+    if status is ExitStatus.OK and not quiet:
+        click.echo(f"wrote {out}; read it with: autostamp summary {out}", err=True)
+    return status
+
+
+def _split(program: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """(interpreter with its flags, script or -m module with arguments). Raises AS5007 for what is no Python program."""
+    words = list(program)
+    first = Path(words[0]).name
+    if first.startswith("python"):
+        found = shutil.which(words[0])
+        if found is None:
+            raise AutostampError.of("AS5007", command=words[0], detail="not found")
+        at = 1
+        while at < len(words) and words[at].startswith("-") and words[at] != "-m":
+            at += 2 if words[at] in _PYTHON_FLAGS_WITH_VALUE else 1
+        if at >= len(words) or "-c" in words[1:at]:
+            raise AutostampError.of("AS5007", command=" ".join(words), detail="it names no script and no module")
+        return [found, *words[1:at]], words[at:]
+    if words[0] == "-m" or words[0].endswith(".py"):
+        return [sys.executable], words
+    script = shutil.which(words[0])
+    if script is not None and _is_python_script(Path(script)):
+        return [sys.executable], [script, *words[1:]]
+    raise AutostampError.of("AS5007", command=words[0], detail="it is not a Python program")
+
+
+def _is_python_script(path: Path) -> bool:
+    with path.open("rb") as file:
+        line = file.readline(256)
+    return line.startswith(b"#!") and b"python" in line

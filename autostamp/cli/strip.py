@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`autostamp strip`: take the stamps out again, byte for byte."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from autostamp.cli.options import no_color_option, quiet_option
+from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="FILE|FOLDER|-...")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write there instead of over the stamped files.")
+@click.option("--check", "check_only", is_flag=True, help="Exit 1 if any file holds stamps; write nothing.")
+@quiet_option
+@no_color_option
+def command(names: tuple[str, ...], out: Path | None, check_only: bool, quiet: bool) -> int:
+    """Restore the sources that `autostamp instrument` stamped."""
+    from autostamp.passes import edits
+    from autostamp.runtime.manifest_file import write_whole
+
+    if names == ("-",):
+        sys.stdout.buffer.write(edits.strip(sys.stdin.buffer.read(), "<stdin>"))
+        return ExitStatus.OK
+    status = ExitStatus.OK
+    stripped: list[tuple[Path, bytes]] = []
+    for name in names:
+        for file, relative in _files(Path(name)):
+            data = file.read_bytes()
+            is_named = Path(name) == file
+            if not edits.is_stamped(data) and not (is_named and not check_only):
+                continue
+            if check_only:
+                click.echo(f"{file} holds stamps")
+                status = ExitStatus.FINDINGS
+                continue
+            try:
+                stripped.append((out / relative if out is not None else file, edits.strip(data, str(file))))
+            except AutostampError as error:
+                click.echo(render(error.diagnostic), err=True)
+                status = max(status, error.diagnostic.status)
+    # Nothing is written unless every file can be restored.
+    if status is ExitStatus.OK:
+        for path, original in stripped:
+            write_whole(path, original)
+        if not quiet and not check_only:
+            click.echo(f"restored {len(stripped)} files", err=True)
+    return status
+
+
+def _files(path: Path) -> list[tuple[Path, Path]]:
+    if path.is_file():
+        return [(path, Path(path.name))]
+    if path.is_dir():
+        return [(file, file.relative_to(path)) for file in sorted(path.rglob("*.py"))]
+    raise AutostampError(Diagnostic.of("AS9002", path=str(path)))

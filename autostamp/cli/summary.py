@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`autostamp summary RUN`: where the time of every role, warp and wait went."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from autostamp.cli.options import json_option, no_color_option
+from autostamp.cli.traces import kernel_option, run_argument, select, trace_option
+
+SCHEMA_VERSION: Final = 1
+PIPE_WIDTH: Final = 120
+"""Columns of the text when it does not go to a terminal, so that two runs can be compared line by line."""
+
+
+@click.command()
+@run_argument
+@kernel_option
+@trace_option
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of the longer tables.")
+@json_option
+@no_color_option
+def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: int, as_json: bool) -> None:
+    """Say where the time of RUN went: per role, per warp, per wait, the longest stalls, and what was not reached."""
+    from autostamp.analysis import analyse
+    from autostamp.report.summary import as_text
+    from autostamp.report.summary_json import as_object
+    from autostamp.runtime.store import load_run
+
+    data = load_run(run)
+    timelines = [analyse(found, longest=top) for found in select(data, kernel, trace)]
+    if as_json:
+        kernels = [as_object(timeline, data.manifest, data.facts) for timeline in timelines]
+        click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "kernels": kernels}, indent=2))
+        return
+    is_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else PIPE_WIDTH
+    is_styled = is_terminal and "NO_COLOR" not in os.environ
+    texts = (
+        as_text(timeline, data.manifest, data.facts, width=width, top=top, is_terminal=is_styled)
+        for timeline in timelines
+    )
+    click.echo("\n".join(texts), nl=False)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Join what a trace saw (objects) with what the source said (sites) and what the catalogue knows (classes)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from autostamp.model.manifest import Barrier, Instance, KernelTrace, SourceFile
+from autostamp.model.site import Site
+from autostamp.passes.catalogue import resolve
+
+_ENUMERATOR = re.compile(r"\b[A-Za-z_]\w*\.([A-Z]\w*)")
+
+
+def complete(trace: KernelTrace, files: tuple[SourceFile, ...]) -> KernelTrace:
+    """The trace with kind, side, signals and class facts of every instance, and a label for every barrier."""
+    sites = {(file.key, site.number): site for file in files for site in file.sites}
+    labels: dict[int, str] = {}
+    instances: list[Instance] = []
+    for instance in trace.instances:
+        site = sites.get((instance.file, instance.site))
+        if site is None:
+            instances.append(instance)
+            continue
+        labels.setdefault(instance.barrier, site.barrier)
+        barrier = trace.barriers[instance.barrier - 1] if instance.barrier else None
+        instances.append(_instance(instance, site, barrier))
+    barriers = tuple(
+        replace(barrier, label=_short(barrier.label or labels.get(barrier.number, barrier.type or "barrier")))
+        for barrier in trace.barriers
+    )
+    return replace(trace, instances=tuple(instances), barriers=barriers)
+
+
+def _short(label: str) -> str:
+    """A barrier's label for people: `int(NamedBarrierFwd.PFull) + i` reads `PFull+`, the plus standing for what is computed."""
+    named = _ENUMERATOR.search(label)
+    if named is None or label.isidentifier() or "(" not in label:
+        return label
+    return named[1] if label == f"int({named[0]})" else f"{named[1]}+"
+
+
+def _instance(instance: Instance, site: Site, barrier: Barrier | None) -> Instance:
+    row = resolve(barrier.type, site.method) if barrier is not None else None
+    side = instance.side or (row.side.value if row is not None else site.side.value)
+    return replace(
+        instance,
+        kind=site.kind.value,
+        side=side,
+        signals=tuple(item.value for item in row.signals) if row is not None else (),
+        is_noop=row.is_noop if row is not None else False,
+        is_async=row.is_async if row is not None else False,
+    )

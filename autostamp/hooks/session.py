@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profiling session: stamps target modules as they load, owns the record buffers, writes the run folder."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from autostamp import __version__
+from autostamp.diagnostics import AutostampError, Diagnostic
+from autostamp.hooks import caches
+from autostamp.hooks.complete import complete
+from autostamp.hooks.importer import Loaded, StampingFinder
+from autostamp.hooks.targets import MAIN, Target
+from autostamp.model.manifest import MANIFEST_VERSION, KernelTrace, Manifest, SourceFile
+from autostamp.model.options import InstrumentOptions, RecordOptions
+from autostamp.runtime import layout, machine, store
+from autostamp.runtime.buffer import DeviceMemory, Memory, NoMemory
+from autostamp.runtime.recorder import RECORDER
+
+_MEMORY: dict[bool, DeviceMemory | NoMemory] = {}
+
+
+def _memory(*, compile_only: bool) -> DeviceMemory | NoMemory:
+    """The process's memory for regions: made once, because compiled kernels keep its addresses."""
+    if compile_only not in _MEMORY:
+        _MEMORY[compile_only] = NoMemory() if compile_only else DeviceMemory()
+    return _MEMORY[compile_only]
+
+
+class Session:
+    """Open it before the target modules are imported; `write` makes the run folder.
+
+    With `compile_only` kernels are compiled with stamps and nothing is launched or recorded. With `record` off, target
+    modules are stamped but no buffer is bound: the build equals the unstamped one, byte for byte.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        *,
+        options: RecordOptions | None = None,
+        instrument: InstrumentOptions | None = None,
+        compile_only: bool = False,
+        record: bool = True,
+    ) -> None:
+        self._targets = tuple(Target.of(text) for text in targets)
+        self._options = options or RecordOptions()
+        self._compile_only = compile_only
+        self._record = record
+        self._first_trace = 0
+        self._folder = tempfile.TemporaryDirectory(prefix="autostamp-")
+        self._loaded = Loaded(Path(self._folder.name), instrument or InstrumentOptions())
+        self._finder = StampingFinder(self._targets, self._loaded)
+
+    @property
+    def loaded(self) -> Loaded:
+        """What the import hook did so far."""
+        return self._loaded
+
+    def open(self) -> None:
+        """Install the hook and take the recorder. Raises AS5002, AS5004, AS5005, and AS5001 or AS5008 without a device."""
+        if RECORDER.is_open:
+            raise AutostampError.of("AS5005")
+        self._refuse_imported()
+        if self._record:
+            caches.check()
+            memory: Memory = _memory(compile_only=self._compile_only)
+            if isinstance(memory, DeviceMemory):
+                memory.clear()
+            RECORDER.options = self._options
+            RECORDER.allocate = memory.allocate
+            RECORDER.original_line = self._loaded.original_line
+            self._first_trace = len(RECORDER.traces)
+        sys.meta_path.insert(0, self._finder)
+
+    def _refuse_imported(self) -> None:
+        for name, module in list(sys.modules.items()):
+            origin = str(getattr(module, "__file__", None) or "")
+            if name == MAIN or not origin.endswith(".py"):
+                continue
+            if any(target.covers(name, origin) for target in self._targets) and not _is_stamped(module):
+                raise AutostampError.of("AS5002", module=name, importer=_importer(name))
+
+    def close(self) -> None:
+        """Remove the hook and give the recorder back. Kernels compiled meanwhile keep their buffers."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        RECORDER.allocate = None
+
+    def files(self) -> tuple[SourceFile, ...]:
+        """The stamped files, in the order of their paths."""
+        return tuple(sorted((item.file for item in self._loaded.stamped.values()), key=lambda file: file.path))
+
+    def manifest(self) -> Manifest:
+        """Kernel traces of this session and the files that they reached; all stamped files while nothing was traced."""
+        files = self.files()
+        traces = tuple(
+            replace(complete(trace, files), number=number)
+            for number, trace in enumerate(RECORDER.traces[self._first_trace :], 1)
+        )
+        reached = {instance.file for trace in traces for instance in trace.instances} | {trace.file for trace in traces}
+        if traces:
+            files = tuple(file for file in files if file.key in reached)
+        return Manifest(MANIFEST_VERSION, f"autostamp {__version__}", files, traces)
+
+    def findings(self) -> list[Diagnostic]:
+        """What went wrong without stopping the program: files that could not be stamped, targets never imported."""
+        missing = [target for target in self._targets if target.text not in self._loaded.met]
+        return [*self._loaded.findings, *(Diagnostic.of("AS5006", module=target.text) for target in missing)]
+
+    def regions(self) -> dict[int, npt.NDArray[np.uint8]]:
+        """Raw bytes of every region that a kernel of this session writes to, by region number."""
+        used = {trace.region for trace in RECORDER.traces[self._first_trace :]}
+        memory = _memory(compile_only=self._compile_only)
+        return {item.number: memory.read(item.address) for item in RECORDER.regions() if item.number in used}
+
+    def write(self, out: Path, command: tuple[str, ...] = ()) -> Manifest:
+        """Write the run folder. Raises AS5003 when no record was written (the folder is written all the same).
+
+        After `compile_only` the folder holds manifest and sources, and no regions.
+        """
+        manifest = self.manifest()
+        regions = {} if self._compile_only else self.regions()
+        sources = {f"{item.file.key}/{Path(item.file.path).name}": item for item in self._loaded.stamped.values()}
+        texts = {f"stamped/{name}": item.text.decode() for name, item in sources.items()}
+        texts |= {f"original/{name}": item.original.decode() for name, item in sources.items()}
+        store.write_run(out, manifest, regions, machine.facts(command, _sm_mhz(regions)), texts)
+        if not self._compile_only and not any(_has_records(region) for region in regions.values()):
+            detail, hint = self._why_empty(manifest.traces)
+            raise AutostampError.of("AS5003", detail=detail, hint=hint)
+        return manifest
+
+    def _why_empty(self, traces: tuple[KernelTrace, ...]) -> tuple[str, str]:
+        if not self._loaded.met:
+            names = ", ".join(target.text for target in self._targets)
+            return f"{names} was never imported", "Check the names given to --instrument."
+        if not self._loaded.stamped:
+            return "the targets hold no sync call", "Instrument the module that holds the kernel."
+        if not traces:
+            detail = "no stamped kernel was compiled"
+            return detail, "The program may use a kernel from another module, or a cached binary."
+        block = ",".join(str(part) for part in self._options.block)
+        detail = f"{len(traces)} stamped kernels were compiled, but CTA {block} of none ran"
+        return detail, "Check that the kernel is launched and that --block lies in its grid."
+
+
+def _has_records(region: npt.NDArray[np.uint8]) -> bool:
+    """True when any lane of the region was bound and holds a record."""
+    size = region.size // layout.LANES
+    return bool(region.reshape(layout.LANES, size)[:, layout.HEADER_BYTES :].any())
+
+
+def _sm_mhz(regions: dict[int, npt.NDArray[np.uint8]]) -> float:
+    """Median over all lanes of clock cycles per global-timer microsecond between bind and release; 0 without any."""
+    rates: list[float] = []
+    for region in regions.values():
+        lanes = region.reshape(layout.LANES, -1)[: layout.WARPS, : layout.HEADER_BYTES]
+        for header in np.ascontiguousarray(lanes).view(layout.HEADER_DTYPE).ravel():
+            nanoseconds = int(header["exit_ns"]) - int(header["entry_ns"])
+            if header["state"] == layout.RELEASED and nanoseconds > 0:
+                cycles = (int(header["exit_clock"]) - int(header["entry_clock"])) % (1 << 32)
+                rates.append(cycles / nanoseconds * 1000.0)
+    return float(np.median(rates)) if rates else 0.0
+
+
+def _is_stamped(module: object) -> bool:
+    return type(getattr(module, "_as", None)).__name__ == "Stamper"
+
+
+def _importer(name: str) -> str:
+    """A module that holds a reference to `name`, the best guess at who imported it."""
+    module = sys.modules[name]
+    for other, holder in list(sys.modules.items()):
+        if other != name and not other.startswith(name) and any(value is module for value in vars(holder).values()):
+            return other
+    return "this program"
+
+
+@contextmanager
+def session(
+    *targets: str,
+    out: str | Path,
+    options: RecordOptions | None = None,
+    instrument: InstrumentOptions | None = None,
+    compile_only: bool = False,
+) -> Iterator[Session]:
+    """`with autostamp.session("flash_attn.cute", out="RUN"): ...` stamps, records, and writes RUN at the end."""
+    opened = Session(targets, options=options, instrument=instrument, compile_only=compile_only)
+    opened.open()
+    try:
+        yield opened
+        opened.write(Path(out), tuple(sys.argv))
+    finally:
+        opened.close()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The slot manifest: what maps every record back to the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from autostamp.model.site import KernelDef, Site, Skip
+
+MANIFEST_VERSION = 1
+
+
+class Payload(StrEnum):
+    """What the upper half of a record's event word holds for an instance.
+
+    STAGE: ring index. ADDRESS: shared-memory address of the mbarrier divided by 8 (mbarriers are 8-byte aligned and the
+    228 KiB of shared memory of compute capability 9.0 need 15 bits). BARRIER_ID: hardware barrier number, 0 to 15.
+    """
+
+    NONE = "none"
+    STAGE = "stage"
+    ADDRESS = "address"
+    BARRIER_ID = "barrier-id"
+
+
+class EventKind(StrEnum):
+    """What one stamp marks."""
+
+    ENTER = "enter"
+    EXIT = "exit"
+    SIGNAL = "signal"
+    BEGIN = "begin"
+    END = "end"
+    MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One stamped file. `key` is the first 16 hex digits of the SHA-256 of the original bytes."""
+
+    key: str
+    path: str
+    module: str
+    sha256: str
+    sites: tuple[Site, ...]
+    skips: tuple[Skip, ...]
+    kernels: tuple[KernelDef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A barrier as the trace knew it: `label` is what a reader sees, `number` is unique within one kernel trace.
+
+    `stages` is the ring depth (0: unknown or not a ring); `is_inferred` is true where identity rests on source text.
+    """
+
+    number: int
+    label: str
+    type: str
+    stages: int
+    is_inferred: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One site as reached by one call path while one kernel was traced.
+
+    `number` counts from 1 within the kernel trace. `enter`, `exit` and `signal` are event numbers (0: this instance has no
+    such stamp). `stage` is the ring index when it is a constant, -1 otherwise. `is_noop` marks a call that emits nothing.
+    """
+
+    number: int
+    file: str
+    site: int
+    role: str
+    call_path: tuple[str, ...]
+    kind: str
+    side: str
+    barrier: int
+    payload: Payload
+    stage: int = -1
+    enter: int = 0
+    exit: int = 0
+    signal: int = 0
+    signals: tuple[str, ...] = ()
+    is_noop: bool = False
+    is_async: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTrace:
+    """One kernel as one compilation traced it: the table that its records are decoded with.
+
+    `region` numbers the buffer region it writes to; compilations of one kernel that differ only in what the tracer cannot
+    see share one, and `signature` (stored with the records) says which of them wrote last.
+    """
+
+    number: int
+    kernel: str
+    file: str
+    capacity: int
+    block: tuple[int, int, int]
+    region: int
+    signature: int
+    barriers: tuple[Barrier, ...]
+    instances: tuple[Instance, ...]
+    symbol: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything needed to read records: source files with their sites, and kernel traces with their instances."""
+
+    version: int
+    tool: str
+    files: tuple[SourceFile, ...]
+    traces: tuple[KernelTrace, ...] = ()
+    options: dict[str, str] | None = None

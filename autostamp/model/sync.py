@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sync op is: the vocabulary of the catalogue and of every site."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What the call does to the warp that executes it."""
+
+    WAIT = "wait"
+    SIGNAL = "signal"
+    POLL = "poll"
+    FENCE = "fence"
+
+
+class Side(StrEnum):
+    """Which side of which barrier the call touches."""
+
+    FULL = "full"
+    EMPTY = "empty"
+    MBARRIER = "mbarrier"
+    NAMED = "named"
+    CTA = "cta"
+    WARP = "warp"
+    CLUSTER = "cluster"
+    GRID = "grid"
+    ASYNC_GROUP = "async-group"
+    FLAG = "flag"
+
+
+class StageFrom(StrEnum):
+    """Where the call says which stage (and phase or count) of the barrier it means."""
+
+    NONE = "none"
+    STATE = "state"
+    INDEX_PHASE = "index-phase"
+    INDEX = "index"
+    PARTICIPANT = "participant"
+    HANDLE = "handle"
+    POINTER = "pointer"
+    BARRIER_ID = "barrier-id"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOp:
+    """One row of the catalogue: a public call that blocks on or signals another warp.
+
+        `method` is the called name; `owner` the class or module that defines it. `signals` lists the sides that the call also
+        arrives on (a TMA producer's acquire arms the full barrier), `is_noop` marks a call that emits no instruction,
+        `is_async` a signal that fires later than its issue. `group` names what the call waits on when no operand does
+    (the thread's wgmma groups, the cluster). `since` and `until` are DSL versions (empty: no bound known).
+    """
+
+    owner: str
+    method: str
+    kind: Kind
+    side: Side
+    stage_from: StageFrom = StageFrom.NONE
+    signals: tuple[Side, ...] = ()
+    is_noop: bool = False
+    is_async: bool = False
+    group: str = ""
+    advances: bool = False
+    since: str = ""
+    until: str = ""
+    note: str = ""

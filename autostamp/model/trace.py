@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoded records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autostamp.model.manifest import EventKind, KernelTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One decoded record. `cycles` is the SM clock since the CTA's first stamp, unwrapped past 32 bits."""
+
+    cycles: int
+    kind: EventKind
+    instance: int
+    payload: int
+    visit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One warp's records in clock order.
+
+    `entry_cycles` and `exit_cycles` are the clocks read when the kernel bound and released the lane, on the same axis as the
+    events (-1: not recorded); `entry_ns` and `exit_ns` the global timer at the same places. `lost` counts records that found
+    the lane full. A region keeps the records of the last launch only.
+    """
+
+    warp: int
+    smid: int
+    events: tuple[Event, ...]
+    lost: int
+    entry_cycles: int
+    exit_cycles: int
+    entry_ns: int
+    exit_ns: int
+
+    @property
+    def is_lossy(self) -> bool:
+        """True when records were dropped, so counts past the last event are unknown."""
+        return self.lost > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The lanes of one CTA of one kernel trace, in warp order, on one cycle axis (0 = earliest entry)."""
+
+    kernel: KernelTrace
+    lanes: tuple[Lane, ...]
+    sm_mhz: float
+    warnings: tuple[str, ...] = field(default=())

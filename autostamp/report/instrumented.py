@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `autostamp instrument` found in each file, as text and as an object."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from autostamp.model.manifest import SourceFile
+from autostamp.model.sync import Kind
+
+
+def as_object(files: tuple[SourceFile, ...]) -> list[dict[str, Any]]:
+    """One entry a file: kernels, sites by kind and role, skips by code."""
+    return [
+        {
+            "path": file.path,
+            "key": file.key,
+            "kernels": [
+                {"name": kernel.name, "line": kernel.line, "threaded": kernel.is_threaded} for kernel in file.kernels
+            ],
+            "sites": len(file.sites),
+            "by_kind": dict(Counter(site.kind.value for site in file.sites)),
+            "by_role": dict(Counter(site.role or "(by caller)" for site in file.sites)),
+            "skipped": dict(Counter(skip.code for skip in file.skips)),
+            "skips": [
+                {
+                    "line": skip.span.line,
+                    "column": skip.span.column,
+                    "code": skip.code,
+                    "call": skip.text,
+                    "reason": skip.reason,
+                }
+                for skip in file.skips
+            ],
+        }
+        for file in files
+    ]
+
+
+def as_text(files: tuple[SourceFile, ...]) -> str:
+    """The table, then every skipped call that was not skipped for being no wait or signal."""
+    rows: list[tuple[str, ...]] = [("file", "kernels", "waits", "signals", "roles", "skipped")]
+    rows += [_row(file) for file in files]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    for file in files:
+        lines += [f"kernel {kernel.name} at {file.path}:{kernel.line}" for kernel in file.kernels]
+        lines += [
+            f"{file.path}:{skip.span.line}:{skip.span.column}: {skip.code} {skip.text} ({skip.reason})"
+            for skip in file.skips
+        ]
+    return "\n".join(lines)
+
+
+def _row(file: SourceFile) -> tuple[str, ...]:
+    kinds = Counter(site.kind for site in file.sites)
+    roles = Counter(site.role for site in file.sites)
+    named = ", ".join(f"{role} {count}" for role, count in sorted(roles.items()) if role)
+    rest = roles.get("", 0)
+    by_caller = f"by caller {rest}" if rest else ""
+    skipped = ", ".join(f"{code} {count}" for code, count in sorted(Counter(skip.code for skip in file.skips).items()))
+    return (
+        file.path,
+        str(len(file.kernels)),
+        str(kinds[Kind.WAIT]),
+        str(kinds[Kind.SIGNAL]),
+        ", ".join(text for text in (named, by_caller) if text) or "-",
+        skipped or "-",
+    )

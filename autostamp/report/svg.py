@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timelines as one self-contained SVG: a row per warp, grouped by role, and where each role's time went at the right.
+
+A warp is always in one of three states, and each looks like nothing else: active is the role's solid colour, a stall is
+hatched in the colour of the barrier that it waits for, untracked is faint background. The same input gives the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from autostamp.model.manifest import Manifest
+from autostamp.model.run import MachineFacts
+from autostamp.model.timeline import Timeline
+from autostamp.report.places import places_of
+from autostamp.report.summary import clock_mhz
+from autostamp.report.svg_elements import BACKGROUND, escaped, figure, fitted, style, text, width_of
+from autostamp.report.svg_labels import Labels
+from autostamp.report.svg_layout import MARGIN, Layout, Shares, lay_out
+from autostamp.report.svg_legend import AXIS, axis, legend, notes
+from autostamp.report.svg_rows import group, headings
+
+WIDTH = 1280
+"""Pixels. The text is laid out for this size; viewers scale the picture as a whole."""
+
+_PANEL_GAP = 30.0
+
+
+def timeline_svg(
+    timelines: Sequence[Timeline],
+    manifest: Manifest,
+    facts: MachineFacts | None = None,
+    window: tuple[int | None, int | None] = (None, None),
+) -> str:
+    """The picture of `timelines`, one below the other, as the text of an SVG file.
+
+    `window` bounds the cycles that are drawn (None: the kernel's own begin or end); what reaches beyond is cut. Raises
+    ValueError for a window that leaves nothing of any timeline. A timeline that lies outside it is left out.
+    """
+    parts: list[str] = []
+    y = 0.0
+    names = []
+    for timeline in timelines:
+        shown = bounds(timeline, window)
+        if shown is None:
+            continue
+        panel, y = _panel(timeline, manifest, facts or MachineFacts(), shown, y)
+        parts += panel
+        names.append(timeline.kernel)
+        y += _PANEL_GAP
+    if not parts:
+        message = "no timeline has a warp within the cycles asked for"
+        raise ValueError(message)
+    height = figure(y - _PANEL_GAP + MARGIN)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+        f' role="img" aria-label="{escaped("Timeline of " + ", ".join(names))}">'
+    )
+    sheet = f'<rect width="{WIDTH}" height="{height}" rx="6" fill="{BACKGROUND}"/>'
+    return "\n".join([head, style(), sheet, *parts, "</svg>"]) + "\n"
+
+
+def bounds(timeline: Timeline, window: tuple[int | None, int | None]) -> tuple[int, int] | None:
+    """The cycles of `window` that the timeline covers; None when there is none."""
+    if not timeline.warps:
+        return None
+    start = min(warp.start for warp in timeline.warps)
+    end = max(warp.end for warp in timeline.warps)
+    first = start if window[0] is None else max(start, window[0])
+    last = end if window[1] is None else min(end, window[1])
+    return (first, last) if first < last else None
+
+
+def _panel(
+    timeline: Timeline, manifest: Manifest, facts: MachineFacts, shown: tuple[int, int], top: float
+) -> tuple[list[str], float]:
+    """The elements of one timeline and the pixel row where they end."""
+    places = places_of(manifest, timeline.trace)
+    mhz = clock_mhz(timeline, facts)
+    layout = lay_out(timeline, places, shown, WIDTH, top)
+    labels = Labels(places, layout.colors, mhz)
+    parts = [*_title(timeline, facts, mhz, layout, top), *headings(layout, top)]
+    for item in layout.groups:
+        parts += group(item, layout, labels)
+    parts += axis(layout, mhz)
+    y = layout.bottom + AXIS + (AXIS if mhz else 0)
+    for lines in (legend(layout, labels, WIDTH), notes(timeline, layout, labels, WIDTH)):
+        placed, height = lines
+        parts.append(f'<g transform="translate(0 {figure(y)})">{"".join(placed)}</g>')
+        y += height
+    return parts, y
+
+
+def _title(timeline: Timeline, facts: MachineFacts, mhz: float, layout: Layout, top: float) -> Iterator[str]:
+    """Kernel, CTA, GPU and cycles on one line; what is shown of them and the shares of all warp time on the next."""
+    where = f"CTA {timeline.block}" + (f" on SM {timeline.smid}" if timeline.smid >= 0 else "")
+    time = f"{timeline.cycles:,} cycles" + (f" = {timeline.cycles / mhz:,.2f} µs at {mhz:,.0f} MHz" if mhz else "")
+    rest = " · ".join(part for part in (where, facts.gpu, time) if part)
+    room = WIDTH - 2 * MARGIN
+    rest = fitted(rest, room * 0.6, 12)
+    kernel = fitted(timeline.kernel, room - width_of(rest, 12) - 16, 15)
+    yield (
+        f'<text x="{figure(MARGIN)}" y="{figure(top + 26)}"><tspan class="h">{escaped(kernel)}</tspan>'
+        f'<tspan dx="14">{escaped(rest)}</tspan></text>'
+    )
+    yield text(MARGIN, top + 46, fitted(_verdict(timeline, layout), layout.scale.right - MARGIN, 12), "f")
+
+
+def _verdict(timeline: Timeline, layout: Layout) -> str:
+    shares: Shares = layout.shares
+    start, end = layout.scale.start, layout.scale.end
+    is_part = end - start < timeline.cycles
+    shown = f"showing cycles {start:,} to {end:,}; " if is_part else ""
+    if not shares.span:
+        return shown.rstrip("; ")
+    parts = (("stall", shares.stall), ("active", shares.active), ("untracked", shares.untracked))
+    return f"{shown}of all warp time: " + ", ".join(f"{100 * part / shares.span:.1f}% {name}" for name, part in parts)

@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walk a CuTe-DSL module and find its sync calls, kernels, launches and role branches."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import libcst as cst
+
+from autostamp.model.edit import Edit
+from autostamp.model.site import KernelDef, Shape, Site, Skip, Span
+from autostamp.model.sync import Kind, SyncOp
+from autostamp.passes.cutedsl import calls, roles
+from autostamp.passes.cutedsl.found import Form, Found, FoundSite
+from autostamp.passes.cutedsl.places import (
+    RANK_BIND,
+    RANK_RELEASE,
+    RANK_ROLE,
+    RANK_ROLE_END,
+    RANK_STAMP,
+    Block,
+    Places,
+    Statement,
+    Text,
+)
+from autostamp.passes.cutedsl.spans import Spans
+
+_KERNEL = re.compile(r"^(?:cute|cutlass|cute_ext)[\w.]*\.kernel$|^kernel$")
+_JIT = re.compile(r"^(?:cute|cutlass|cute_ext)[\w.]*\.(?:jit|kernel)$|^(?:jit|kernel|dsl_user_op)$")
+_DECLARATIVE = re.compile(rb"\btask_scheduling\b")
+_DECLARED = {"acquire", "wait", "commit", "release", "try_acquire", "try_wait", "tail"}
+_OFF = re.compile(rb"#\s*autostamp:\s*off\b")
+_BUFFER = "mProf"
+_WHITESPACE = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comment, cst.Newline)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where the walk is."""
+
+    qualname: str = ""
+    forwarders: tuple[str, ...] = ()
+    function: cst.FunctionDef | None = None
+    is_device: bool = False
+    kernel: str = ""
+    role: str = ""
+    loops: int = 0
+    guard: str = ""
+    role_depth: int = 0
+
+
+def decorators(function: cst.FunctionDef) -> list[str]:
+    """Dotted names of a function's decorators, calls unwrapped."""
+    nodes = (item.decorator for item in function.decorators)
+    return [calls.dotted(node.func if isinstance(node, cst.Call) else node) for node in nodes]
+
+
+class Finder:
+    """One walk over one module. `found` holds the result after `run`."""
+
+    def __init__(self, data: bytes, module: cst.Module, catalogue: calls.Catalogue, import_text: str) -> None:
+        self._import_text = import_text
+        self._data = data
+        self._module = module
+        self._catalogue = catalogue
+        self._spans = Spans(module)
+        self._text = Text(data, module.default_newline)
+        self._places = Places(self._text, self._spans)
+        self._candidates = [hit.start() for hit in catalogue.pattern.finditer(data)]
+        self._lines = [0, *(hit.end() for hit in re.finditer(b"\n", data))]
+        self._is_declarative = _DECLARATIVE.search(data) is not None
+        self._kernels: dict[str, str] = {}
+        self._launch_candidates: list[int] = []
+        self._local: set[str] = set()
+        self._imported: set[str] = set()
+        self._hosts: dict[int, cst.FunctionDef] = {}
+        self._threaded: set[str] = set()
+        self.found = Found()
+
+    def run(self) -> Found:
+        """Find everything; sites come out in source order and numbered from 1."""
+        self._collect(self._module.body, "")
+        if self._kernels:
+            names = "|".join(re.escape(name) for name in self._kernels).encode()
+            self._launch_candidates = [hit.start() for hit in re.finditer(rb"\b(?:" + names + rb")\s*\(", self._data)]
+        self._block(Block(self._module.body, 0), _Scope())
+        for host in self._hosts.values():
+            self._add_parameter(host)
+        self._import()
+        order = sorted(self.found.sites, key=lambda item: (item.site.span.start, item.site.span.end))
+        self.found.sites = [
+            replace(item, site=replace(item.site, number=number)) for number, item in enumerate(order, 1)
+        ]
+        self.found.skips.sort(key=lambda skip: skip.span.start)
+        self.found.kernels = [
+            replace(kernel, is_threaded=kernel.name.rsplit(".", 1)[-1] in self._threaded)
+            for kernel in self.found.kernels
+        ]
+        return self.found
+
+    def _import(self) -> None:
+        """Where the stamper is imported: after the docstring and the `__future__` imports."""
+        body = self._module.body
+        index = 0
+        while index < len(body) and _is_prologue(body[index]):
+            index += 1
+        block = Block(body, 0)
+        if index < len(body):
+            self.found.import_edit = self._places.before(block, index, self._import_text, RANK_BIND)
+        elif body:
+            self.found.import_edit = self._places.after(block, index - 1, self._import_text, RANK_BIND)
+
+    def _collect(self, statements: Sequence[cst.CSTNode], prefix: str) -> None:
+        """Names of kernels and functions, before the walk meets their uses."""
+        for statement in statements:
+            if isinstance(statement, cst.FunctionDef):
+                name = statement.name.value
+                self._local.add(name)
+                if any(_KERNEL.match(text) for text in decorators(statement)):
+                    self._kernels[name] = f"{prefix}{name}"
+                self._collect(statement.body.body, f"{prefix}{name}.")
+            elif isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    self._imported.update(_imported_names(small))
+            elif isinstance(statement, cst.ClassDef):
+                self._collect(statement.body.body, f"{prefix}{statement.name.value}.")
+            elif isinstance(statement, (cst.If, cst.With, cst.Try, cst.For, cst.While)):
+                self._collect(statement.body.body, prefix)
+                orelse = getattr(statement, "orelse", None)
+                if orelse is not None:
+                    self._collect([orelse] if isinstance(orelse, cst.If) else orelse.body.body, prefix)
+
+    def _source(self, node: cst.CSTNode) -> str:
+        start, end = self._spans.of(node)
+        return self._data[start:end].decode()
+
+    def _has_candidate(self, start: int, end: int) -> bool:
+        return _any_between(self._candidates, start, end)
+
+    def _block(self, block: Block, scope: _Scope) -> None:
+        for index, statement in enumerate(block.statements):
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    self._small(small, scope)
+            elif isinstance(statement, cst.BaseSmallStatement):
+                self._small(statement, scope)
+            elif isinstance(statement, cst.FunctionDef):
+                self._function(statement, scope)
+            elif isinstance(statement, cst.ClassDef):
+                self._class(statement, scope)
+            elif isinstance(statement, cst.If):
+                self._if(statement, scope)
+            else:
+                self._compound(block, index, statement, scope)
+
+    def _suite(self, owner: cst.CSTNode, suite: cst.BaseSuite) -> Block:
+        """The statements of a suite; its floor is where the header line ends."""
+        first = suite.body[0]
+        if isinstance(suite, cst.SimpleStatementSuite):
+            return Block(suite.body, self._spans.of(first)[0])
+        start = self._places.start(first)
+        header = self._spans.of(owner)[0]
+        # The suite's own span begins after the header's newline and comment.
+        floor = max(header, min(self._spans.of(suite)[0], start) - 1)
+        return Block(suite.body, floor)
+
+    def _class(self, node: cst.ClassDef, scope: _Scope) -> None:
+        name = f"{scope.qualname}.{node.name.value}".lstrip(".")
+        self._block(self._suite(node, node.body), replace(scope, qualname=name, function=None))
+
+    def _function(self, node: cst.FunctionDef, scope: _Scope) -> None:
+        marks = decorators(node)
+        name = node.name.value
+        qualname = f"{scope.qualname}.{name}".lstrip(".")
+        is_kernel = any(_KERNEL.match(text) for text in marks)
+        inner = _Scope(
+            qualname=qualname,
+            forwarders=(*scope.forwarders, name) if self._may_forward(name, scope) else scope.forwarders,
+            function=node,
+            is_device=scope.is_device or is_kernel or any(_JIT.match(text) for text in marks),
+            kernel=qualname if is_kernel else "",
+        )
+        block = self._suite(node, node.body)
+        if is_kernel and not self._has_parameter(node):
+            self._open_kernel(node, block, qualname)
+        self._block(block, inner)
+        if is_kernel and not self._has_parameter(node):
+            self._close_kernel(block)
+
+    def _may_forward(self, name: str, scope: _Scope) -> bool:
+        """True for a method, or a function of a sync module's name: where its callers are recognised by that name."""
+        return scope.function is None and (bool(scope.qualname) or calls.has_function(self._catalogue, name))
+
+    @staticmethod
+    def _has_parameter(node: cst.FunctionDef) -> bool:
+        parameters = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
+        return any(parameter.name.value == _BUFFER for parameter in parameters)
+
+    def _open_kernel(self, node: cst.FunctionDef, block: Block, qualname: str) -> None:
+        line = bisect_left(self._lines, self._spans.of(node.name)[0] + 1)
+        self.found.kernels.append(KernelDef(qualname, line, is_threaded=False, host=""))
+        self._add_parameter(node)
+        text = f'_as.bind({_BUFFER}, "{qualname}")'
+        first = block.statements[0]
+        is_docstring = (
+            isinstance(first, cst.SimpleStatementLine)
+            and isinstance(first.body[0], cst.Expr)
+            and isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString))
+        )
+        if is_docstring and len(block.statements) == 1:
+            self.found.frame_edits.append(self._places.after(block, 0, text, RANK_BIND))
+        else:
+            self.found.frame_edits.append(self._places.before(block, 1 if is_docstring else 0, text, RANK_BIND))
+
+    def _close_kernel(self, block: Block) -> None:
+        last = block.statements[-1]
+        smalls = last.body if isinstance(last, cst.SimpleStatementLine) else ()
+        if not (smalls and isinstance(smalls[-1], (cst.Return, cst.Raise))):
+            self.found.frame_edits.append(
+                self._places.after(block, len(block.statements) - 1, "_as.release()", RANK_RELEASE)
+            )
+
+    def _add_parameter(self, node: cst.FunctionDef) -> None:
+        """Append `mProf=None` to a signature, after the last parameter that may precede it."""
+        if self._has_parameter(node):
+            return
+        params = node.params
+        star = params.star_arg if isinstance(params.star_arg, cst.Param) else None
+        ordinary = (*params.posonly_params, *params.params, *((star,) if star else ()), *params.kwonly_params)
+        if ordinary:
+            end = self._parameter_end(ordinary[-1])
+            self.found.frame_edits.append(Edit(end, end, f", {_BUFFER}=None"))
+            return
+        opening = self._data.index(b"(", self._spans.of(node.name)[1]) + 1
+        tail = ", " if params.star_kwarg is not None else ""
+        self.found.frame_edits.append(Edit(opening, opening, f"{_BUFFER}=None{tail}"))
+
+    def _parameter_end(self, parameter: cst.Param) -> int:
+        """End of a parameter with its annotation and default; libcst's span of it is the name alone."""
+        last: cst.BaseExpression = parameter.name
+        if parameter.default is not None:
+            last = parameter.default
+        elif parameter.annotation is not None:
+            last = parameter.annotation.annotation
+        end = self._spans.of(last)[1]
+        for _ in last.rpar:
+            end = self._data.index(b")", end) + 1
+        return end
+
+    def _if(self, node: cst.If, scope: _Scope) -> None:
+        """An if-chain: each branch that a test on the warp index guards is a role branch."""
+        test = self._source(node.test)
+        is_role = scope.function is not None and roles.is_role_test(test)
+        self._expression(node.test, scope, Shape.CONDITION)
+        guard = " ".join(test.split())[:80]
+        self._branch(node, node.body, scope, guard, roles.from_test(test) if is_role else "", is_role=is_role)
+        orelse = node.orelse
+        if isinstance(orelse, cst.If):
+            self._if(orelse, scope)
+        elif orelse is not None:
+            self._branch(orelse, orelse.body, scope, f"not ({guard})", "", is_role=is_role)
+
+    def _branch(
+        self, owner: cst.If | cst.Else, suite: cst.BaseSuite, scope: _Scope, guard: str, name: str, *, is_role: bool
+    ) -> None:
+        block = self._suite(owner, suite)
+        if is_role and not name and scope.kernel:
+            name = roles.from_helpers(self._helpers(block), self._local)
+            if not name:
+                start = self._spans.of(owner)[0]
+                name = roles.from_comment(
+                    self._data[start : self._text.line_end(block.floor - 1)].decode(errors="replace").split("\n")[-1]
+                )
+        inner = replace(scope, guard=guard, role=scope.role or name, role_depth=scope.role_depth + bool(name))
+        if name:
+            self.found.frame_edits.append(self._places.before(block, 0, f'_as.role("{name}")', RANK_ROLE))
+        self._block(block, inner)
+        if name:
+            rank = RANK_ROLE_END - inner.role_depth
+            self.found.frame_edits.append(self._places.after(block, len(block.statements) - 1, "_as.role_end()", rank))
+
+    def _helpers(self, block: Block) -> list[str]:
+        """Callees of the calls that stand as statements of their own in the block."""
+        found: list[str] = []
+        for statement in block.statements:
+            smalls = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+            for small in smalls:
+                value = small.value if isinstance(small, (cst.Expr, cst.Assign)) else None
+                if isinstance(value, cst.Call):
+                    found.append(calls.dotted(value.func))
+        return found
+
+    def _compound(self, block: Block, index: int, node: Statement, scope: _Scope) -> None:
+        if isinstance(node, cst.While) and self._loop(block, index, node, scope):
+            return
+        is_loop = isinstance(node, (cst.For, cst.While))
+        inner = replace(scope, loops=scope.loops + 1) if is_loop else scope
+        if isinstance(node, cst.With):
+            inner = replace(inner, guard=" ".join(self._source(item.item) for item in node.items)[:80])
+        for child in node.children:
+            self._child(child, node, inner)
+
+    def _child(self, child: cst.CSTNode, owner: cst.CSTNode, scope: _Scope) -> None:
+        if isinstance(child, (cst.IndentedBlock, cst.SimpleStatementSuite)):
+            self._block(self._suite(owner, child), scope)
+        elif isinstance(child, (cst.Else, cst.Finally, cst.ExceptHandler, cst.ExceptStarHandler, cst.MatchCase)):
+            for grandchild in child.children:
+                self._child(grandchild, child, scope)
+        elif isinstance(child, (cst.BaseExpression, cst.WithItem)):
+            self._expression(child, scope, Shape.CONDITION)
+
+    def _loop(self, block: Block, index: int, node: cst.While, scope: _Scope) -> bool:
+        """`while not poll(...): pass` is one wait, stamped around the loop."""
+        call = calls.is_trivial_loop(node)
+        row = calls.match(call, self._catalogue) if call is not None else None
+        if call is None or row is None or not calls.is_poll(row):
+            return False
+        reason = self._reason_to_skip(call, row, scope)
+        if reason is not None:
+            self._skip(call, row, scope, *reason)
+            return True
+        places = (
+            self._places.before(block, index, "@enter@", RANK_STAMP),
+            self._places.after(block, index, "@exit@", RANK_STAMP),
+        )
+        site = self._site(call, replace(row, kind=Kind.WAIT), Shape.WAIT_LOOP, scope)
+        operands = calls.operands(call, row, self._spans, self._data)
+        self.found.sites.append(FoundSite(site, Form.LOOP, self._spans.of(node), operands, 0, row.group, places))
+        return True
+
+    def _small(self, small: cst.BaseSmallStatement, scope: _Scope) -> None:
+        start, end = self._spans.of(small)
+        if isinstance(small, cst.Return) and scope.kernel:
+            self.found.frame_edits.append(Edit(start, start, "_as.release(); ", RANK_RELEASE))
+        if isinstance(small, (cst.Import, cst.ImportFrom)):
+            return
+        if _any_between(self._launch_candidates, start, end):
+            self._launches(small, scope)
+        if not self._has_candidate(start, end):
+            return
+        value: cst.BaseExpression | None = None
+        shape = Shape.EXPRESSION
+        if isinstance(small, cst.Expr):
+            value, shape = small.value, Shape.STATEMENT
+        elif isinstance(small, (cst.Assign, cst.AnnAssign)):
+            value, shape = small.value, Shape.ASSIGNED
+        if isinstance(value, cst.Call):
+            self._call(value, scope, shape, (start, end), 0)
+            self._inside(value, scope, 1)
+        else:
+            nested = Shape.RETURNED if isinstance(small, cst.Return) else Shape.EXPRESSION
+            self._expression(small, scope, nested)
+
+    def _expression(self, node: cst.CSTNode, scope: _Scope, shape: Shape, depth: int = 0) -> None:
+        """Calls anywhere inside an expression: they are stamped in expression form."""
+        start, end = self._spans.of(node)
+        if not self._has_candidate(start, end):
+            return
+        if isinstance(node, cst.Call):
+            self._call(node, scope, shape, None, depth)
+            self._inside(node, scope, depth + 1)
+            return
+        if isinstance(node, cst.Lambda):
+            shape = Shape.LAMBDA
+        elif isinstance(node, cst.Attribute) and node.attr.value in self._catalogue.by_method:
+            self._reference(node, scope)
+        for child in node.children:
+            if not isinstance(child, _WHITESPACE):
+                self._expression(child, scope, shape, depth)
+
+    def _inside(self, call: cst.Call, scope: _Scope, depth: int) -> None:
+        """Calls nested in a call: in its receiver (a chain) or in its arguments."""
+        func = call.func
+        self._expression(func.value if isinstance(func, cst.Attribute) else func, scope, Shape.CHAINED, depth)
+        for arg in call.args:
+            self._expression(arg.value, scope, Shape.ARGUMENT, depth)
+
+    def _reference(self, node: cst.Attribute, scope: _Scope) -> None:
+        """A function of a sync module passed as a value, `hook_fn=cute.arch.cluster_wait`."""
+        owner = calls.dotted(node.value).rsplit(".", 1)[-1]
+        for row in self._catalogue.by_method[node.attr.value]:
+            if "." in row.owner and row.owner.rsplit(".", 1)[-1] == owner and row.kind in (Kind.WAIT, Kind.SIGNAL):
+                self._skip(node, row, scope, "AS2107", "a reference, called elsewhere")
+                return
+
+    def _call(self, call: cst.Call, scope: _Scope, shape: Shape, statement: tuple[int, int] | None, depth: int) -> None:
+        row = calls.match(call, self._catalogue, self._local | self._imported)
+        if row is None:
+            return
+        reason = self._reason_to_skip(call, row, scope)
+        if reason is None and row.kind is Kind.POLL:
+            reason = ("AS2101", "a poll, which never blocks")
+        if reason is None and row.kind is Kind.FENCE:
+            reason = ("AS2102", "a fence")
+        if reason is not None:
+            self._skip(call, row, scope, *reason)
+            return
+        site = self._site(call, row, shape, scope)
+        operands = calls.operands(call, row, self._spans, self._data)
+        is_chained = any(operand.keyword == "receiver" and "(" in operand.text for operand in operands)
+        if statement is not None and not is_chained:
+            self.found.sites.append(FoundSite(site, Form.STATEMENT, statement, operands, depth, row.group))
+        else:
+            self.found.sites.append(FoundSite(site, Form.EXPRESSION, self._spans.of(call), operands, depth, row.group))
+
+    def _reason_to_skip(self, call: cst.Call, row: SyncOp, scope: _Scope) -> tuple[str, str] | None:
+        if scope.function is None:
+            return "AS2108", "outside any function"
+        name = call.func.value if isinstance(call.func, cst.Name) else ""
+        if name in self._local and not calls.has_function(self._catalogue, name):
+            return "AS2103", f"{name} is a function of this file, stamped in its body"
+        forwarder = next((name for name in scope.forwarders if name in self._catalogue.by_method), "")
+        if forwarder and not scope.kernel:
+            return "AS2103", f"inside {forwarder}, whose callers are stamped"
+        if self._is_declarative and not scope.is_device and row.method in _DECLARED and not call.args:
+            return "AS2104", "recorded by task scheduling"
+        start, end = self._spans.of(call)
+        if _OFF.search(self._data, self._text.line_start(start), self._text.line_end(end)):
+            return "AS2109", "switched off by a comment"
+        return None
+
+    def _span(self, node: cst.CSTNode) -> Span:
+        start, end = self._spans.of(node)
+        line = bisect_left(self._lines, start + 1)
+        return Span(start, end, line, start - self._lines[line - 1] + 1)
+
+    def _skip(self, node: cst.CSTNode, row: SyncOp, scope: _Scope, code: str, reason: str) -> None:
+        text = " ".join(self._source(node).split())[:120]
+        self.found.skips.append(Skip(self._span(node), text, row.method, row.kind, scope.qualname, code, reason))
+
+    def _site(self, call: cst.Call, row: SyncOp, shape: Shape, scope: _Scope) -> Site:
+        operands = calls.operands(call, row, self._spans, self._data)
+        by_keyword = {operand.keyword: operand.text for operand in operands}
+        barrier = (
+            by_keyword.get("receiver")
+            or by_keyword.get("pointer")
+            or by_keyword.get("barrier_id")
+            or row.group
+            or row.method
+        )
+        return Site(
+            number=0,
+            span=self._span(call),
+            text=" ".join(self._source(call).split())[:160],
+            method=row.method,
+            owner=row.owner,
+            kind=row.kind,
+            side=row.side,
+            stage_from=row.stage_from,
+            shape=shape,
+            function=scope.qualname,
+            barrier=barrier,
+            role=scope.role,
+            loop_depth=scope.loops,
+            guard=scope.guard,
+        )
+
+    def _launches(self, small: cst.BaseSmallStatement, scope: _Scope) -> None:
+        """Kernel calls in this statement: the buffer is passed on by keyword, so mangled kernel names do not change."""
+        if scope.kernel or scope.function is None:
+            return
+        for call in _kernel_calls(small, self._kernels):
+            name = call.func.attr.value if isinstance(call.func, cst.Attribute) else call.func.value  # type: ignore[attr-defined]
+            end = self._spans.of(call)[1] - 1
+            lead = ", "
+            if call.args:
+                end = self._spans.of(call.args[-1])[1]
+            else:
+                lead = ""
+            self.found.frame_edits.append(Edit(end, end, f"{lead}**_as.hand({_BUFFER})"))
+            self._threaded.add(name)
+            self._hosts[id(scope.function)] = scope.function
+
+
+def _imported_names(small: cst.BaseSmallStatement) -> Iterator[str]:
+    """Names that a `from x import a as b` binds."""
+    if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
+        for alias in small.names:
+            name = alias.asname.name if alias.asname is not None else alias.name
+            if isinstance(name, cst.Name):
+                yield name.value
+
+
+def _is_prologue(statement: cst.CSTNode) -> bool:
+    """True for a docstring or a `__future__` import, which must stay first in a module."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    first = statement.body[0]
+    if isinstance(first, cst.Expr):
+        return isinstance(first.value, (cst.SimpleString, cst.ConcatenatedString))
+    return (
+        isinstance(first, cst.ImportFrom) and isinstance(first.module, cst.Name) and first.module.value == "__future__"
+    )
+
+
+def _any_between(offsets: list[int], start: int, end: int) -> bool:
+    """True when the sorted `offsets` hold one in [start, end)."""
+    index = bisect_left(offsets, start)
+    return index < len(offsets) and offsets[index] < end
+
+
+def _kernel_calls(node: cst.CSTNode, kernels: dict[str, str]) -> Iterator[cst.Call]:
+    """Calls of `self.<kernel>(...)` or `<kernel>(...)`, wherever they stand in a statement."""
+    if isinstance(node, cst.Call):
+        func = node.func
+        is_method = isinstance(func, cst.Attribute) and isinstance(func.value, cst.Name) and func.attr.value in kernels
+        if is_method or (isinstance(func, cst.Name) and func.value in kernels):
+            yield node
+    for child in node.children:
+        if not isinstance(child, _WHITESPACE):
+            yield from _kernel_calls(child, kernels)

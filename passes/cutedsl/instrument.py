@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One file, from source bytes to stamped bytes and its part of the manifest."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import hashlib
+import re
+from dataclasses import dataclass
+
+import libcst as cst
+
+from autostamp.diagnostics import AutostampError, Position
+from autostamp.model.edit import Edit
+from autostamp.model.manifest import SourceFile
+from autostamp.model.options import InstrumentOptions
+from autostamp.model.site import Skip
+from autostamp.passes import edits as editing
+from autostamp.passes import selection
+from autostamp.passes.cutedsl import emit
+from autostamp.passes.cutedsl.calls import Catalogue
+from autostamp.passes.cutedsl.find import Finder
+from autostamp.passes.cutedsl.found import Found
+
+_KERNEL = re.compile(rb"@[\w.]*\bkernel\b")
+_DSL = re.compile(rb"\bcutlass\b|\bcute\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamped:
+    """A file after instrumentation. `text` equals the original when there was nothing to do."""
+
+    original: bytes
+    text: bytes
+    file: SourceFile
+    edits: tuple[Edit, ...]
+
+    @property
+    def is_changed(self) -> bool:
+        """True when stamps were put in."""
+        return bool(self.edits)
+
+    def line_map(self) -> editing.LineMap:
+        """Lines of the stamped text to lines of the original."""
+        return editing.LineMap(self.original, self.edits)
+
+
+def key_of(data: bytes) -> str:
+    """The name of a file's content in manifests and stamped text: the first 16 hex digits of its SHA-256."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def instrument(data: bytes, path: str, options: InstrumentOptions | None = None, module: str = "") -> Stamped:
+    """Stamp one file. A file that is stamped already is stripped first, so stamping twice equals stamping once.
+
+    Raises AS1001 or AS1002 for text that is not Python in UTF-8, AS3001 or AS3003 when our own checks of the result fail.
+    """
+    options = options or InstrumentOptions()
+    original = editing.strip(data, path) if editing.is_stamped(data) else data
+    found = Found()
+    catalogue = Catalogue.of(options.extra_ops)
+    # Most files of a package hold neither a sync call nor a kernel; parsing is nearly all of the cost.
+    if _DSL.search(original) and (catalogue.pattern.search(original) or _KERNEL.search(original)):
+        found = _find(original, path, options, catalogue)
+    made = tuple(editing.ordered(emit.edits(found)))
+    text = editing.apply(original, made)
+    file = SourceFile(
+        key=key_of(original),
+        path=path,
+        module=module,
+        sha256=hashlib.sha256(original).hexdigest(),
+        sites=tuple(item.site for item in found.sites),
+        skips=tuple(found.skips),
+        kernels=tuple(found.kernels),
+    )
+    stamped = Stamped(original, text, file, made)
+    if made:
+        _check(stamped, path)
+    return stamped
+
+
+def _find(original: bytes, path: str, options: InstrumentOptions, catalogue: Catalogue) -> Found:
+    bom = len(codecs.BOM_UTF8) if original.startswith(codecs.BOM_UTF8) else 0
+    try:
+        source = original[bom:].decode()
+    except UnicodeDecodeError as error:
+        raise AutostampError.of("AS1002", path=path, detail=str(error)) from error
+    try:
+        tree = cst.parse_module(source)
+    except cst.ParserSyntaxError as error:
+        line = source.splitlines()[error.raw_line - 1] if error.raw_line <= len(source.splitlines()) else ""
+        position = Position(path, error.raw_line, error.raw_column + 1, line)
+        raise AutostampError.of("AS1001", position, path=path, detail=error.message) from error
+    # libcst reads "\r" alone as a newline too; offsets into the original are only true when it writes back what it read.
+    if tree.code != source:
+        raise AutostampError.of("AS1001", path=path, detail="libcst does not write it back unchanged")
+    finder = Finder(original[bom:], tree, catalogue, emit.import_text(key_of(original)))
+    found = finder.run()
+    _select(found, path, options)
+    return found.shifted(bom) if bom else found
+
+
+def _select(found: Found, path: str, options: InstrumentOptions) -> None:
+    """Move sites that the user did not select to the skips. Their numbers stay."""
+    selection.check(options.selection)
+    kept = []
+    for item in found.sites:
+        site = item.site
+        if selection.is_selected(site, options.selection, path):
+            kept.append(item)
+        else:
+            found.skips.append(
+                Skip(site.span, site.text, site.method, site.kind, site.function, "AS2106", "not selected")
+            )
+    found.sites = kept
+    found.skips.sort(key=lambda skip: skip.span.start)
+
+
+def _check(stamped: Stamped, path: str) -> None:
+    """The promises about the text, checked on every file: strip gives the original back and the result is Python."""
+    if editing.strip(stamped.text, path) != stamped.original:
+        raise AutostampError.of("AS3001", path=path)
+    try:
+        ast.parse(stamped.text)
+    except SyntaxError as error:
+        line = (error.text or "").rstrip("\n")
+        position = Position(path, error.lineno or 1, error.offset or 1, line)
+        raise AutostampError.of("AS3003", position, path=path, detail=error.msg) from error

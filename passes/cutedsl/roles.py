@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of roles, read from how a branch on the warp index is written.
+
+In order: the attribute or variable compared with (`self.load_warp_id` gives `load`), else the helper that the branch calls
+(`self.mma(...)` gives `mma`), else a comment on the branch's line. A branch without any of these has no name; the report then
+says `warps a-b` from the data.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
+_WARPISH = re.compile(r"warp|(?:^|_)wg(?:_|\d|$)", re.IGNORECASE)
+_FILLER = {
+    "warp",
+    "warps",
+    "id",
+    "ids",
+    "idx",
+    "index",
+    "group",
+    "groups",
+    "wg",
+    "is",
+    "num",
+    "warpgroup",
+    "warpgroups",
+    "in",
+}
+_FILLER |= {
+    "canonical",
+    "arch",
+    "uniform",
+    "make",
+    "threads",
+    "per",
+    "role",
+    "self",
+    "all",
+    "n",
+    "local",
+    "cta",
+    "leader",
+    "elect",
+    "one",
+}
+_COMMENT = re.compile(r"#\s*([A-Za-z][\w ]{1,23})\s*$")
+_NOT_ROLES = ("const_expr(", "range_constexpr(")
+_HELPER = re.compile(r"(?:self\.)?([A-Za-z_]\w*)\Z")
+
+
+def is_role_test(test: str) -> bool:
+    """True when a condition's text asks which warp (or warpgroup) is running, at run time."""
+    return not any(mark in test for mark in _NOT_ROLES) and any(_WARPISH.search(name) for name in _NAME.findall(test))
+
+
+def from_test(test: str) -> str:
+    """Role named by the names in the condition, or ''. A negated condition names the warps that are not in the branch."""
+    if re.search(r"\bnot\b|!=", test):
+        return ""
+    for name in _NAME.findall(test):
+        last = name.rsplit(".", 1)[-1]
+        if not _WARPISH.search(last):
+            continue
+        words = [
+            word for word in last.lower().strip("_").split("_") if word and word not in _FILLER and not word.isdigit()
+        ]
+        if words:
+            return "_".join(words)
+    return ""
+
+
+def from_helpers(calls: list[str], known: set[str]) -> str:
+    """Role named by the last helper that the branch calls as a statement: a method of self or a function in `known`."""
+    for call in reversed(calls):
+        match = _HELPER.match(call)
+        if match and match[1] in known:
+            return match[1].strip("_")
+    return ""
+
+
+def from_comment(line: str) -> str:
+    """Role named by a short comment at the end of the branch's line, or ''."""
+    match = _COMMENT.search(line)
+    return match[1].strip().lower().replace(" ", "_") if match else ""

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which instruction of a SASS listing last wrote a register."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+from autostamp.model.cubin import Instruction
+
+_REGISTER: Final = re.compile(r"(U?R)(\d+)")
+_PREDICATE: Final = re.compile(r"!?U?P(T|\d+)")
+_READ_ONLY: Final = frozenset(
+    {"BAR", "BRX", "CALL", "NANOSLEEP", "R2P", "RET", "UBLKCP", "UTMALDG", "UTMASTG", "WARPSYNC"}
+)
+"""Opcodes whose first operand may be a register that they read."""
+
+
+def is_register(operand: str) -> bool:
+    """True for a vector or uniform register as a whole, with no sign or half selection."""
+    return _REGISTER.fullmatch(operand) is not None
+
+
+def is_predicate(operand: str) -> bool:
+    """True for a predicate register, negated or not."""
+    return _PREDICATE.fullmatch(operand) is not None
+
+
+class Definitions:
+    """A listing with an index of the places that write each register.
+
+    Address order stands in for control flow: ptxas puts the definition of what a stamp stores above the store, in its block
+    or above the loop, so the last one above is the one that counts. A guard on the definition is taken to hold.
+    """
+
+    def __init__(self, instructions: Sequence[Instruction]) -> None:
+        self.instructions = instructions
+        self._writers: dict[str, list[int]] = {}
+        for index, instruction in enumerate(instructions):
+            for register in _written(instruction):
+                self._writers.setdefault(register, []).append(index)
+
+    def last(self, register: str, before: int) -> int | None:
+        """Index of the last instruction above index `before` that writes `register`, or None."""
+        writers = self._writers.get(register, [])
+        position = bisect_left(writers, before)
+        return writers[position - 1] if position else None
+
+
+def _written(instruction: Instruction) -> list[str]:
+    operands = instruction.operands
+    if not operands or instruction.opcode.split(".")[0] in _READ_ONLY:
+        return []
+    # SHFL, ATOMG and LOP3 may name a predicate result before the register.
+    first = operands[1] if is_predicate(operands[0]) and len(operands) > 1 else operands[0]
+    match = _REGISTER.fullmatch(first)
+    if match is None:
+        return []
+    return [f"{match[1]}{int(match[2]) + offset}" for offset in range(_registers_written(instruction.opcode))]
+
+
+def _registers_written(opcode: str) -> int:
+    parts = opcode.split(".")
+    if "128" in parts:
+        return 4
+    return 2 if "64" in parts or "WIDE" in parts or opcode == "CS2R" else 1

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record layout, device-side stamps, buffers, decoding and cubin facts."""

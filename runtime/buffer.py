@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device memory for records. Plain allocations through cupy, in the context that the program itself uses."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from autostamp.diagnostics import AutostampError
+
+
+class Memory(Protocol):
+    """Where regions live."""
+
+    def allocate(self, size: int) -> int:
+        """Address of `size` zeroed bytes, kept for the life of the process."""
+
+    def read(self, address: int) -> npt.NDArray[np.uint8]:
+        """The bytes at an address that `allocate` gave, after all launched work has finished."""
+
+
+class DeviceMemory:
+    """Regions on the current CUDA device. Raises AS5008 without cupy and AS5001 without a device."""
+
+    def __init__(self) -> None:
+        try:
+            import cupy
+        except ImportError as error:
+            raise AutostampError.of("AS5008", detail=str(error)) from error
+        try:
+            if cupy.cuda.runtime.getDeviceCount() < 1:
+                raise AutostampError.of("AS5001", detail="no CUDA device is visible")
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise AutostampError.of("AS5001", detail=str(error)) from error
+        self._cupy: Any = cupy
+        self._arrays: dict[int, Any] = {}
+
+    def allocate(self, size: int) -> int:
+        """Address of `size` zeroed bytes on the current device."""
+        # cudaMalloc aligns to 256 bytes at least (CUDA C++ Programming Guide, device memory accesses): records need 8.
+        array = self._cupy.zeros(size, dtype=self._cupy.uint8)
+        self._cupy.cuda.get_current_stream().synchronize()
+        address = int(array.data.ptr)
+        self._arrays[address] = array
+        # Stamps move only the low word of their address: a region must not cross a 4 GiB boundary. The one that does is kept,
+        # so that the next allocation lies elsewhere.
+        return address if address >> 32 == (address + size - 1) >> 32 else self.allocate(size)
+
+    def read(self, address: int) -> npt.NDArray[np.uint8]:
+        """Copy a region to the host, after a device-wide synchronisation."""
+        self._cupy.cuda.runtime.deviceSynchronize()
+        found: npt.NDArray[np.uint8] = self._arrays[address].get()
+        return found
+
+    def clear(self) -> None:
+        """Zero every region, so that what an earlier session recorded is not read again."""
+        self._cupy.cuda.runtime.deviceSynchronize()
+        for array in self._arrays.values():
+            array.fill(0)
+        self._cupy.cuda.runtime.deviceSynchronize()
+
+
+class NoMemory:
+    """Addresses that are only compiled in, never written: for machines without a GPU."""
+
+    _FIRST = 0x7F00_0000_0000
+
+    def __init__(self) -> None:
+        self._next = self._FIRST
+        self._sizes: dict[int, int] = {}
+
+    def allocate(self, size: int) -> int:
+        """A made-up address, the same for the same sequence of calls."""
+        address, self._next = self._next, self._next + -(-size // 4096) * 4096
+        self._sizes[address] = size
+        return address
+
+    def read(self, address: int) -> npt.NDArray[np.uint8]:
+        """Zeros: nothing can have been recorded."""
+        return np.zeros(self._sizes[address], dtype=np.uint8)
+
+    def clear(self) -> None:
+        """Nothing to clear."""

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stamped file calls. Each call runs once, while a kernel is traced; with no lane bound it does nothing.
+
+A stamped file holds one `Stamper`, made by `stamper(key)`. Its kernels begin with `bind` and end with `release`; between
+them any function reached by the trace finds the lane through this module, so no helper's signature changes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import FrameType
+from typing import Any
+
+from autostamp.model.manifest import Payload
+from autostamp.runtime import layout
+from autostamp.runtime.cutedsl.identity import Operand, identify, is_library, name_in_frames
+from autostamp.runtime.cutedsl.trace_builder import Origin, TraceBuilder
+from autostamp.runtime.recorder import RECORDER
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_REGION_FUNCTIONS = ("loop_body", "then_block", "else_block", "elif_", "while_", "if_region", "lambda")
+
+
+@dataclass
+class _Open:
+    """A site between its first and last stamp. `instance` is 0 while it is muted or not yet identified."""
+
+    site: int
+    is_wait: bool
+    instance: int = 0
+    is_muted: bool = False
+    is_late: bool = False
+    payload: Any = None
+    operand: Operand | None = None
+    text: str = ""
+
+
+@dataclass
+class _Lane:
+    """The lane of the kernel being traced."""
+
+    builder: TraceBuilder
+    function: Any
+    frame: FrameType
+    header: Any
+    cursor: Any
+    single: Any
+    roles: list[str] = field(default_factory=list)
+    open: list[_Open] = field(default_factory=list)
+    uses_single: bool = False
+
+
+@dataclass
+class _Trace:
+    """The lane being traced, if any. Tracing is single-threaded: the DSL holds one MLIR context."""
+
+    lane: _Lane | None = None
+
+
+_TRACE = _Trace()
+
+
+class Stamper:
+    """The stamps of one source file; `key` names the file in the manifest."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def bind(self, buffer: Any, kernel: str) -> None:
+        """Bind this warp's lane at kernel entry: to `buffer` (a tensor or an address), else to the open session's."""
+        _TRACE.lane = None
+        if buffer is None and not RECORDER.is_open:
+            return
+        from autostamp.runtime.cutedsl import emit, mlir
+
+        frame = sys._getframe(1)
+        options = RECORDER.options
+        function = mlir.enclosing_function()
+        symbol = mlir.symbol(function)
+        if buffer is None:
+            region = RECORDER.region((self._key, kernel, symbol, mlir.type_of(function), _configuration(frame)))
+            number, base = region.number, region.address
+        else:
+            number, base = 0, _address(buffer)
+        builder = TraceBuilder(kernel, self._key, symbol, options.capacity, options.block, number)
+        in_block = emit.in_block(options.block)
+        is_writer = in_block * emit.is_lane_zero()
+        header = emit.header(base, options.capacity)
+        emit.bind(is_writer, header, options.capacity)
+        cursor = emit.cursor(header, is_writer, options.capacity)
+        # The one running thread of a single-thread region need not be lane 0 (PTX ISA, elect.sync): every thread has a
+        # cursor into the warp's second lane, and the compiler drops it from kernels that have no such region.
+        single = emit.cursor(header + layout.WARPS * layout.lane_bytes(options.capacity), in_block, options.capacity)
+        _TRACE.lane = _Lane(builder, function, frame, header, cursor, single)
+
+    def release(self) -> None:
+        """Write the lane's header at a kernel exit. Does nothing when no lane is bound here."""
+        lane = _current()
+        if lane is None:
+            return
+        from autostamp.runtime.cutedsl import emit
+
+        trace = lane.builder.finish(len(RECORDER.traces) + 1)
+        in_block = emit.in_block(trace.block)
+        emit.release(in_block * emit.is_lane_zero(), lane.cursor, lane.header, trace.signature)
+        if lane.uses_single:
+            emit.release_single(in_block, lane.single, lane.header, trace.capacity)
+        RECORDER.add(trace)
+
+    def hand(self, buffer: Any) -> dict[str, Any]:
+        """Keyword arguments that pass a buffer given by hand on to the kernel; none without one, so nothing changes."""
+        return {} if buffer is None else {"mProf": buffer}
+
+    def role(self, name: str) -> None:
+        """Enter a role branch: sites reached from here on belong to role `name`."""
+        lane = _current()
+        if lane is not None:
+            # The outermost branch names the role; what it calls may test the warp index again for its own purposes.
+            lane.roles.append(name)
+
+    def role_end(self) -> None:
+        """Leave the innermost role branch."""
+        lane = _current()
+        if lane is not None and lane.roles:
+            lane.roles.pop()
+
+    def enter(self, site: int, receiver: Any = None, **operand: Any) -> None:
+        """Stamp before a wait."""
+        self._start(site, True, receiver, operand)
+
+    def open(self, site: int, receiver: Any = None, **operand: Any) -> None:
+        """Note the barrier and stage of a signal before the call, which may move the state. Emits nothing."""
+        self._start(site, False, receiver, operand)
+
+    def see(self, site: int, value: Any, field_name: str, text: str = "") -> Any:
+        """Pass an operand through unchanged, noting it for `site`: it is evaluated once, where the author wrote it.
+
+        A site whose receiver is itself a call is opened here, after that call.
+        """
+        lane = _current()
+        if lane is not None:
+            if not lane.open or lane.open[-1].site != site:
+                self._push(lane, site, is_wait=False)
+            entry = lane.open[-1]
+            if not entry.is_muted:
+                self._identify(lane, entry, Operand(**{field_name: value}, text=text or entry.text), sys._getframe(1))
+        return value
+
+    def exit(self, site: int) -> None:
+        """Stamp after a wait."""
+        self._finish(site, "exit")
+
+    def signal(self, site: int) -> None:
+        """Stamp after a signal."""
+        self._finish(site, "signal")
+
+    def around(self, site: int, _first: None, value: Any) -> Any:
+        """Expression form: `around(n, enter(n, ...), call)` stamps after the call and returns the call's value.
+
+        Python evaluates arguments from left to right, so the first stamp comes before the call wherever the call stands.
+        """
+        lane = _current()
+        if lane is not None:
+            waits = any(entry.site == site and entry.is_wait for entry in lane.open)
+            self._finish(site, "exit" if waits else "signal")
+        return value
+
+    def _push(self, lane: _Lane, site: int, *, is_wait: bool) -> _Open:
+        """Open a site. Inside another open one it is muted: a wrapper forwards to it, and the wrapper's caller is stamped."""
+        entry = _Open(site, is_wait, is_muted=bool(lane.open))
+        lane.builder.muted += entry.is_muted
+        lane.open.append(entry)
+        return entry
+
+    def _start(self, site: int, is_wait: bool, receiver: Any, operand: dict[str, Any]) -> None:
+        lane = _current()
+        if lane is None:
+            return
+        is_later = operand.pop("later", False)
+        entry = self._push(lane, site, is_wait=is_wait)
+        if entry.is_muted:
+            return
+        entry.text = str(operand.get("text", ""))
+        entry.is_late = is_later
+        self._identify(lane, entry, Operand(receiver=receiver, **operand), sys._getframe(2))
+        if is_wait:
+            event = lane.builder.event()
+            lane.builder.put(entry.instance, enter=event)
+            _record(lane, event, None if is_later else entry.payload)
+
+    def _identify(self, lane: _Lane, entry: _Open, operand: Operand, frame: FrameType) -> None:
+        """Find barrier and stage of an open site; a second call (from `see`) adds to what the first one knew."""
+        if entry.operand is not None:
+            operand = operand.over(entry.operand)
+        entry.operand = operand
+        identity = identify(operand)
+        if not RECORDER.options.with_payload and not isinstance(identity.value, int):
+            identity = replace(identity, payload=Payload.NONE, value=None)
+        entry.payload = None if isinstance(identity.value, int) else identity.value
+        barrier = 0
+        if not (entry.is_late and identity.is_anonymous):
+            label = name_in_frames((operand.receiver, identity.owner), frame, lane.frame)
+            barrier = lane.builder.barrier(identity, label or operand.text)
+        if entry.instance:
+            lane.builder.update(entry.instance, barrier, identity)
+        else:
+            role = lane.roles[0] if lane.roles else ""
+            path = _call_path(frame, lane.frame)
+            kind = "wait" if entry.is_wait else "signal"
+            entry.instance = lane.builder.add(Origin(self._key, entry.site, kind, role, path), barrier, identity)
+
+    def _finish(self, site: int, stamp: str) -> None:
+        lane = _current()
+        if lane is None or all(entry.site != site for entry in lane.open):
+            return
+        while lane.open[-1].site != site:
+            lane.open.pop()
+        entry = lane.open.pop()
+        if entry.is_muted or not entry.instance:
+            return
+        event = lane.builder.event()
+        lane.builder.put(entry.instance, **{stamp: event})
+        has_payload = not entry.is_wait or entry.is_late
+        _record(lane, event, entry.payload if has_payload else None)
+
+
+def stamper(key: str) -> Stamper:
+    """The stamper of the file whose manifest key is `key`."""
+    return Stamper(key)
+
+
+def _current() -> _Lane | None:
+    """The bound lane, unless the trace has moved on to another kernel."""
+    lane = _TRACE.lane
+    if lane is None:
+        return None
+    from autostamp.runtime.cutedsl import mlir
+
+    # A kernel that was left without a release (an exception, say) must not hand its values to the next one.
+    return lane if mlir.enclosing_function() == lane.function else None
+
+
+def _record(lane: _Lane, event: int, payload: Any) -> None:
+    from autostamp.runtime.cutedsl import emit, mlir
+
+    word = emit.event_word(event, payload)
+    if mlir.in_single_thread_region():
+        lane.uses_single = True
+        emit.record(lane.single, word, event)
+    else:
+        emit.record(lane.cursor, word, event)
+
+
+def _address(buffer: Any) -> Any:
+    """Address of a buffer given by hand: a CuTe tensor, or a pointer or integer already."""
+    iterator = getattr(buffer, "iterator", buffer)
+    to_int = getattr(iterator, "toint", None)
+    return iterator if to_int is None else to_int()
+
+
+def _call_path(innermost: FrameType, outermost: FrameType) -> tuple[str, ...]:
+    """`function:line` of the user's frames from the kernel down to the stamp, without the DSL's region functions."""
+    path: list[str] = []
+    frame: FrameType | None = innermost
+    while frame is not None and frame is not outermost.f_back:
+        name = frame.f_code.co_name
+        if not is_library(frame) and not name.startswith(_REGION_FUNCTIONS):
+            path.append(f"{name}:{RECORDER.original_line(frame.f_code.co_filename, frame.f_lineno)}")
+        frame = frame.f_back
+    return tuple(reversed(path))
+
+
+def _configuration(frame: FrameType) -> str:
+    """Plain attributes of the kernel's `self`: what tells two compilations with equal symbol and type apart."""
+    plain = (bool, int, float, str, tuple, type(None), Enum)
+    own = frame.f_locals.get("self")
+    fields = getattr(own, "__dict__", {})
+    text = repr(sorted((name, repr(value)) for name, value in fields.items() if isinstance(value, plain)))
+    return _ADDRESS.sub("", text)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process-wide recorder: which kernels were traced with stamps, and where their records go.
+
+Regions are never freed while the process lives: compiled kernels hold their addresses, and a program may launch one long
+after the session that traced it was closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from autostamp.model.manifest import KernelTrace
+from autostamp.model.options import RecordOptions
+from autostamp.runtime.layout import region_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Device memory of one kernel: number, address and size in bytes."""
+
+    number: int
+    address: int
+    size: int
+
+
+@dataclass
+class Recorder:
+    """`allocate` maps a size in bytes to a zeroed device address; None while no session is open.
+
+    `original_line` maps a line of a stamped file to the author's line.
+    """
+
+    options: RecordOptions = field(default_factory=RecordOptions)
+    allocate: Callable[[int], int] | None = None
+    original_line: Callable[[str, int], int] = lambda _file, line: line
+    traces: list[KernelTrace] = field(default_factory=list)
+    _regions: dict[tuple[str, ...], Region] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """True while a session owns the buffers."""
+        return self.allocate is not None
+
+    def region(self, key: tuple[str, ...]) -> Region:
+        """The region of the kernel that `key` names; the same key gets the same address, so recompiling changes nothing."""
+        key = (*key, str(self.options.capacity), str(self.options.block))
+        if key not in self._regions:
+            if self.allocate is None:
+                message = "no session is open"
+                raise RuntimeError(message)
+            size = region_bytes(self.options.capacity)
+            self._regions[key] = Region(len(self._regions) + 1, self.allocate(size), size)
+        return self._regions[key]
+
+    def regions(self) -> list[Region]:
+        """All regions made so far."""
+        return list(self._regions.values())
+
+    def add(self, trace: KernelTrace) -> None:
+        """Keep a finished trace, once: tracing the same kernel again adds nothing."""
+        same = (trace.region, trace.signature, trace.kernel, trace.symbol)
+        if all((old.region, old.signature, old.kernel, old.symbol) != same for old in self.traces):
+            self.traces.append(trace)
+
+
+RECORDER = Recorder()
+"""The one recorder of this process; `autostamp.hooks.session` opens and closes it."""

@@ -2,7 +2,8 @@
 """Per-warp timelines of warp-specialized GPU kernels.
 
 `session` stamps modules while they are imported and owns the record buffer, `instrument_source` stamps one text, and
-`load_run` reads a run folder; `record_bytes` and `save_run` serve kernels that are given their buffer by hand. They are loaded when first used: `import autostamp` alone imports nothing else.
+`load_run` reads a run folder; `record_bytes` and `save_run` serve kernels that get their buffer by hand. They are loaded
+when first used: `import autostamp` alone imports nothing else.
 """
 
 from __future__ import annotations

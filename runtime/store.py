@@ -90,7 +90,7 @@ def load_run(path: Path | str) -> RunData:
     unknown = sorted(regions.keys() - {trace.region for trace in manifest.traces})
     if unknown:
         raise AutostampError.of("AS6002", detail=f"no kernel trace of it writes region {unknown[0]}")
-    return RunData(manifest, _decode_all(manifest, regions), facts, path)
+    return RunData(manifest, decode_all(manifest, regions), facts, path)
 
 
 def _clear_sources(folder: Path, keep: Mapping[str, str]) -> None:
@@ -131,7 +131,11 @@ def _read_records(path: Path, expected: str) -> dict[int, Region]:
     return regions
 
 
-def _decode_all(manifest: Manifest, regions: Mapping[int, Region]) -> dict[int, Trace]:
+def decode_all(manifest: Manifest, regions: Mapping[int, Region]) -> dict[int, Trace]:
+    """Decode every region; traces by their number. A trace whose records another compilation overwrote has no lanes.
+
+    Raises AS6002 when a region was written by a kernel that the manifest does not hold, and what `decode_region` raises.
+    """
     traces: dict[int, Trace] = {}
     for number in sorted({trace.region for trace in manifest.traces}):
         sharers = [trace for trace in manifest.traces if trace.region == number]

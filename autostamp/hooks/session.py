@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from autostamp.hooks.importer import Loaded, StampingFinder
 from autostamp.hooks.targets import MAIN, Target
 from autostamp.model.manifest import MANIFEST_VERSION, KernelTrace, Manifest, SourceFile
 from autostamp.model.options import InstrumentOptions, RecordOptions
-from autostamp.runtime import layout, machine, store
+from autostamp.runtime import machine, store
 from autostamp.runtime.buffer import DeviceMemory, Memory, NoMemory
 from autostamp.runtime.recorder import RECORDER
 
@@ -132,8 +133,10 @@ class Session:
         sources = {f"{item.file.key}/{Path(item.file.path).name}": item for item in self._loaded.stamped.values()}
         texts = {f"stamped/{name}": item.text.decode() for name, item in sources.items()}
         texts |= {f"original/{name}": item.original.decode() for name, item in sources.items()}
-        store.write_run(out, manifest, regions, machine.facts(command, _sm_mhz(regions)), texts)
-        if not self._compile_only and not any(_has_records(region) for region in regions.values()):
+        traces = store.decode_all(manifest, regions)
+        rates = [trace.sm_mhz for trace in traces.values() if trace.sm_mhz]
+        store.write_run(out, manifest, regions, machine.facts(command, median(rates) if rates else 0.0), texts)
+        if not self._compile_only and not any(lane.events for trace in traces.values() for lane in trace.lanes):
             detail, hint = self._why_empty(manifest.traces)
             raise AutostampError.of("AS5003", detail=detail, hint=hint)
         return manifest
@@ -150,25 +153,6 @@ class Session:
         block = ",".join(str(part) for part in self._options.block)
         detail = f"{len(traces)} stamped kernels were compiled, but CTA {block} of none ran"
         return detail, "Check that the kernel is launched and that --block lies in its grid."
-
-
-def _has_records(region: npt.NDArray[np.uint8]) -> bool:
-    """True when any lane of the region was bound and holds a record."""
-    size = region.size // layout.LANES
-    return bool(region.reshape(layout.LANES, size)[:, layout.HEADER_BYTES :].any())
-
-
-def _sm_mhz(regions: dict[int, npt.NDArray[np.uint8]]) -> float:
-    """Median over all lanes of clock cycles per global-timer microsecond between bind and release; 0 without any."""
-    rates: list[float] = []
-    for region in regions.values():
-        lanes = region.reshape(layout.LANES, -1)[: layout.WARPS, : layout.HEADER_BYTES]
-        for header in np.ascontiguousarray(lanes).view(layout.HEADER_DTYPE).ravel():
-            nanoseconds = int(header["exit_ns"]) - int(header["entry_ns"])
-            if header["state"] == layout.RELEASED and nanoseconds > 0:
-                cycles = (int(header["exit_clock"]) - int(header["entry_clock"])) % (1 << 32)
-                rates.append(cycles / nanoseconds * 1000.0)
-    return float(np.median(rates)) if rates else 0.0
 
 
 def _is_stamped(module: object) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from autostamp.model.manifest import SourceFile
+from autostamp.model.site import KernelDef
 from autostamp.model.sync import Kind
 
 
@@ -45,12 +46,17 @@ def as_text(files: tuple[SourceFile, ...]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     for file in files:
-        lines += [f"kernel {kernel.name} at {file.path}:{kernel.line}" for kernel in file.kernels]
+        lines += [f"kernel {kernel.name} at {file.path}:{kernel.line}{_launch(kernel)}" for kernel in file.kernels]
         lines += [
             f"{file.path}:{skip.span.line}:{skip.span.column}: {skip.code} {skip.text} ({skip.reason})"
             for skip in file.skips
         ]
     return "\n".join(lines)
+
+
+def _launch(kernel: KernelDef) -> str:
+    """A kernel that this file does not launch gets its buffer from a session only."""
+    return "" if kernel.is_threaded else ": AS2110 not launched in its file; a session records it all the same"
 
 
 def _row(file: SourceFile) -> tuple[str, ...]:

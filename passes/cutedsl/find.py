@@ -50,6 +50,7 @@ class _Scope:
     loops: int = 0
     guard: str = ""
     role_depth: int = 0
+    is_header: bool = False
 
 
 def decorators(function: cst.FunctionDef) -> list[str]:
@@ -183,6 +184,9 @@ class Finder:
             is_device=scope.is_device or is_kernel or any(_JIT.match(text) for text in marks),
             kernel=qualname if is_kernel else "",
         )
+        header = replace(scope, is_header=True)
+        for part in (node.params, *node.decorators):
+            self._expression(part, header, Shape.EXPRESSION)
         block = self._suite(node, node.body)
         if is_kernel and not self._has_parameter(node):
             self._open_kernel(node, block, qualname)
@@ -268,12 +272,7 @@ class Finder:
     ) -> None:
         block = self._suite(owner, suite)
         if is_role and not name and scope.kernel:
-            name = roles.from_helpers(self._helpers(block), self._local)
-            if not name:
-                start = self._spans.of(owner)[0]
-                name = roles.from_comment(
-                    self._data[start : self._text.line_end(block.floor - 1)].decode(errors="replace").split("\n")[-1]
-                )
+            name = self._role_of(owner, suite, block)
         inner = replace(scope, guard=guard, role=scope.role or name, role_depth=scope.role_depth + bool(name))
         if name:
             self.found.frame_edits.append(self._places.before(block, 0, f'_as.role("{name}")', RANK_ROLE))
@@ -281,6 +280,16 @@ class Finder:
         if name:
             rank = RANK_ROLE_END - inner.role_depth
             self.found.frame_edits.append(self._places.after(block, len(block.statements) - 1, "_as.role_end()", rank))
+
+    def _role_of(self, owner: cst.CSTNode, suite: cst.BaseSuite, block: Block) -> str:
+        """Name of a role branch whose test names none: from what it calls, from its comment, from its pipelines."""
+        start, end = self._spans.of(owner)[0], self._text.line_end(block.floor - 1)
+        header = self._data[start:end].decode(errors="replace").split("\n")[-1]
+        return (
+            roles.from_helpers(self._helpers(block), self._local)
+            or roles.from_comment(header)
+            or roles.from_pipelines(self._source(suite))
+        )
 
     def _helpers(self, block: Block) -> list[str]:
         """Callees of the calls that stand as statements of their own in the block."""
@@ -407,6 +416,8 @@ class Finder:
             self.found.sites.append(FoundSite(site, Form.EXPRESSION, self._spans.of(call), operands, depth, row.group))
 
     def _reason_to_skip(self, call: cst.Call, row: SyncOp, scope: _Scope) -> tuple[str, str] | None:
+        if scope.is_header:
+            return "AS2105", "in a decorator or a default value"
         if scope.function is None:
             return "AS2108", "outside any function"
         name = call.func.value if isinstance(call.func, cst.Name) else ""

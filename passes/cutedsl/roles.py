@@ -2,8 +2,8 @@
 """Names of roles, read from how a branch on the warp index is written.
 
 In order: the attribute or variable compared with (`self.load_warp_id` gives `load`), else the helper that the branch calls
-(`self.mma(...)` gives `mma`), else a comment on the branch's line. A branch without any of these has no name; the report then
-says `warps a-b` from the data.
+(`self.mma(...)` gives `mma`), else a comment on the branch's line, else the side of the pipelines that its own text is on. A
+branch without any of these has no name; the report then says `warps a-b` from the data.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ _FILLER |= {
     "one",
 }
 _COMMENT = re.compile(r"#\s*([A-Za-z][\w ]{1,23})\s*$")
+_CONSUMES = re.compile(r"\.(?:consumer_wait|wait_and_advance)\w*\(")
+_PRODUCES = re.compile(r"\.(?:producer_acquire|acquire_and_advance)\w*\(")
 _NOT_ROLES = ("const_expr(", "range_constexpr(")
 _HELPER = re.compile(r"(?:self\.)?([A-Za-z_]\w*)\Z")
 
@@ -84,3 +86,13 @@ def from_comment(line: str) -> str:
     """Role named by a short comment at the end of the branch's line, or ''."""
     match = _COMMENT.search(line)
     return match[1].strip().lower().replace(" ", "_") if match else ""
+
+
+def from_pipelines(text: str) -> str:
+    """`consumer` or `producer`, by the pipeline methods that the branch's own text calls, or ''.
+
+    A consumer often produces too (its epilogue's stores), a producer of the main loop consumes nothing.
+    """
+    if _CONSUMES.search(text):
+        return "consumer"
+    return "producer" if _PRODUCES.search(text) else ""

@@ -226,13 +226,16 @@ def test_explain_of_no_code_names_the_nearest(capsys):
     assert "there is no code AS2193; did you mean AS2" in capsys.readouterr().err
 
 
+PUBLIC = ["instrument_source", "load_run", "record_bytes", "save_run", "session"]
+
+
 def test_public_names_load_when_used():
-    assert sorted(autostamp.__all__) == ["__version__", "instrument_source", "load_run", "session"]
+    assert sorted(autostamp.__all__) == sorted(["__version__", *PUBLIC])
     assert set(autostamp.__all__) <= set(dir(autostamp))
     with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
         autostamp.nosuch  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["instrument_source", "load_run", "session"])
+@pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_are_there(name):
     assert callable(getattr(autostamp, name))

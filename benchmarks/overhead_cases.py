@@ -7,6 +7,7 @@ traced, by whether a recorder is open. So each build is one compilation, and the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -88,14 +89,13 @@ class Builds:
         kept = self.kept[build]
         RECORDER.options = self.options
         RECORDER.allocate = self.memory.allocate if build is Build.STAMPED else None
-        caches = flash_caches()
-        for name, cache in caches.items():
+        for name, cache in flash_caches().items():
             cache.clear()
             cache.update(kept.get(name, {}))
         try:
             yield kept
         finally:
-            kept.update({name: dict(cache) for name, cache in caches.items()})
+            kept.update({name: dict(cache) for name, cache in flash_caches().items()})
             RECORDER.allocate = None
 
 

@@ -23,8 +23,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,10 @@ from autostamp.hooks.session import Session
 from autostamp.model.options import InstrumentOptions, RecordOptions, Selection
 from autostamp.runtime import machine
 from autostamp.runtime.buffer import NoMemory
-from benchmarks.overhead_cases import TARGETS, Build, Builds, Case, TorchMemory, all_cases
-from benchmarks.overhead_statistics import Comparison, Round, as_json, compare, launches_for, table
-
-TARGET_US = 2000.0
-MOST_LAUNCHES = 64
-WARM_UP_ROUNDS = 5
-REPEATS = 3
-"""Launches of each build whose outputs are compared: a kernel that adds atomically may give another result every time."""
+from benchmarks.overhead_cases import TARGETS, Builds, Case, TorchMemory, all_cases
+from benchmarks.overhead_resources import resources_of
+from benchmarks.overhead_statistics import Comparison, compare, table
+from benchmarks.overhead_timing import Result, compile_both, measure, say
 
 COMPILE_ONLY = {
     "CUTE_DSL_ARCH": "sm_90a",
@@ -51,29 +46,6 @@ COMPILE_ONLY = {
     "FLASH_ATTENTION_NUM_SMS": "132",  # of an H200 (SXM), where nobody can be asked
     "FLASH_ATTENTION_FAKE_TENSOR": "1",
 }
-
-
-@dataclass
-class Result:
-    """One case. `outputs` says of each output `equal`, `DIFFERS`, or `varies` where clean alone is not reproducible."""
-
-    name: str
-    error: str = ""
-    launches: int = 0
-    method: str = ""
-    rounds: list[Round] = field(default_factory=list)
-    outputs: dict[str, str] = field(default_factory=dict)
-    records: int = 0
-    lost: int = 0
-
-    @property
-    def is_good(self) -> bool:
-        return not self.error and "DIFFERS" not in self.outputs.values()
-
-    def as_json(self) -> dict[str, object]:
-        own = {"name": self.name, "error": self.error, "launches_per_time": self.launches, "method": self.method}
-        own |= {"outputs": self.outputs, "records": self.records, "lost": self.lost}
-        return own | (as_json(compare(self.rounds), self.rounds) if self.rounds else {})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,11 +80,12 @@ def _run(cases: Sequence[Case], options: argparse.Namespace) -> int:
     try:
         with _fake_tensors() if options.compile_only else contextlib.nullcontext():
             results = [_guarded(case, builds, options) for case in cases]
-        resources = _resources(builds)
+        resources = resources_of(builds)
     finally:
         session.close()
     for finding in session.findings():
-        _say(f"{finding.code} {finding.message}")
+        if finding.code != "AS5006":  # a target that was never imported: its cases were not chosen, or failed
+            say(f"{finding.code} {finding.message}")
     print(report(gpu, results, resources))
     if options.json:
         content = {"schema_version": 1, "gpu": gpu, "driver": machine.driver_version(), "versions": machine.versions()}
@@ -126,136 +99,105 @@ def _guarded(case: Case, builds: Builds, options: argparse.Namespace) -> Result:
     """Measure one case; what goes wrong is its result."""
     result = Result(case.name)
     begin = time.monotonic()
+    builds.case = case.name
     try:
-        if options.compile_only:
-            _compile(case, builds)
+        if isinstance(builds.memory, TorchMemory):
+            measure(case, builds, builds.memory, options.rounds, result)
         else:
-            _measure(case, builds, options.rounds, result)
-    except Exception as error:  # noqa: BLE001 - one kernel that cannot run here must not hide the others
+            compile_both(case, builds)
+    except Exception as error:  # one kernel that cannot run here must not hide the others
         traceback.print_exc()
         result.error = f"{type(error).__name__}: {error}".splitlines()[0]
-    _say(f"{case.name}: {result.error or 'done'} in {time.monotonic() - begin:.1f} s")
+    say(f"{case.name}: {result.error or 'done'} in {time.monotonic() - begin:.1f} s")
     return result
 
 
-def _compile(case: Case, builds: Builds) -> None:
-    with builds.use(Build.CLEAN):
-        case.prepare()
-    for build in Build:
-        _say(f"{case.name}: compiling {build}")
-        with builds.use(build) as kept:
-            case.launch(kept)
+def report(gpu: str, results: Sequence[Result], resources: Sequence[dict[str, Any]]) -> str:
+    """Tables for people, in Markdown."""
+    parts: list[str] = []
+    measured = [result for result in results if result.rounds]
+    if measured:
+        methods = " and ".join(dict.fromkeys(result.method for result in measured))
+        parts.append(f"{gpu}: {len(measured[0].rounds)} rounds A/B/B/A of each case, by {methods}")
+        headings = ("case", "clean µs", "stamped µs", "stamped ÷ clean", "p10-p90", "min-max", "clean ÷ clean p10-p90")
+        rows = [_timing_row(result, compare(result.rounds)) for result in measured]
+        parts.append(table((*headings, "records", "lost", "outputs"), rows))
+    if resources:
+        keys = ("registers", "spill_bytes", "instructions")
+        changes = [
+            (f"{row['case']}: {row['owner']}", *(f"{row['clean'][key]:,} → {row['stamped'][key]:,}" for key in keys))
+            for row in resources
+        ]
+        parts.append(table(("compiled for, by", "registers", "spill bytes", "instructions"), changes))
+    parts += [f"FAILED {result.name}: {result.error}" for result in results if result.error]
+    return "\n\n".join(parts)
 
 
-def _measure(case: Case, builds: Builds, rounds: int, result: Result) -> None:
-    import torch
-
-    _compile(case, builds)
-    torch.cuda.synchronize()
-    result.outputs = _compare_outputs(case, builds)
-    with builds.use(Build.CLEAN) as kept:
-        result.launches = launches_for(_direct_us(case, kept, 10), TARGET_US, MOST_LAUNCHES)
-    timers = {build: _timer(case, builds, build, result.launches) for build in Build}
-    result.method = " and ".join(sorted({timer.method for timer in timers.values()}))
-    result.records, result.lost = _check_records(timers, builds.memory)
-    for _ in range(WARM_UP_ROUNDS):
-        _round(timers)
-    result.rounds = [_round(timers) for _ in range(rounds)]
-
-
-def _compare_outputs(case: Case, builds: Builds) -> dict[str, str]:
-    """Bit by bit: NaN equals itself, and -0 does not equal 0."""
-    import torch
-
-    seen: dict[Build, list[dict[str, Any]]] = {build: [] for build in Build}
-    for build in Build:
-        with builds.use(build) as kept:
-            for _ in range(REPEATS):
-                for tensor in case.outputs().values():
-                    tensor.view(torch.uint8).fill_(0xA5)
-                case.launch(kept)
-                seen[build].append({name: tensor.view(torch.uint8).clone() for name, tensor in case.outputs().items()})
-    reference = seen[Build.CLEAN][0]
-    verdicts = {}
-    for name, expected in reference.items():
-        equal = {build: all(torch.equal(run[name], expected) for run in seen[build]) for build in Build}
-        is_same = "equal" if equal[Build.STAMPED] else "DIFFERS"
-        verdicts[name] = is_same if equal[Build.CLEAN] else "varies"
-    return verdicts
+def _timing_row(result: Result, found: Comparison) -> tuple[str, ...]:
+    ratio, control = found.ratio, found.control
+    return (
+        result.name,
+        f"{found.clean.median:,.1f}",
+        f"{found.stamped.median:,.1f}",
+        f"{ratio.median:.3f}",
+        f"{ratio.p10:.3f}-{ratio.p90:.3f}",
+        f"{ratio.low:.3f}-{ratio.high:.3f}",
+        f"{control.p10:.3f}-{control.p90:.3f}",
+        f"{result.records:,}",
+        f"{result.lost:,}",
+        _outputs_text(result.outputs),
+    )
 
 
-@dataclass
-class _Timer:
-    """Enqueues a number of launches of one build."""
+def _outputs_text(outputs: dict[str, str]) -> str:
+    """`equal`, or each verdict with the outputs it is about."""
+    verdicts = dict.fromkeys(outputs.values())
+    if len(verdicts) == 1:
+        return next(iter(verdicts))
+    return "; ".join(
+        f"{', '.join(name for name in outputs if outputs[name] == verdict)} {verdict}" for verdict in verdicts
+    )
 
-    method: str
-    replay: Any
-    launches: int
 
-
-def _timer(case: Case, builds: Builds, build: Build, launches: int) -> _Timer:
-    """A CUDA graph of the launches; where capturing fails, the launches themselves."""
-    import torch
-
+def _gpu() -> str:
+    """Name of the device, or '' without torch or a device."""
     try:
-        graph = torch.cuda.CUDAGraph()
-        with builds.use(build) as kept, torch.cuda.graph(graph):
-            for _ in range(launches):
-                case.launch(kept)
-    except Exception as error:  # noqa: BLE001 - any failure to capture has the same remedy
-        _say(f"{case.name}: no CUDA graph of the {build} build ({error}); timing launches one by one")
-        torch.cuda.synchronize()
-    else:
-        return _Timer("CUDA graphs", graph.replay, launches)
-
-    def replay() -> None:
-        with builds.use(build) as kept:
-            for _ in range(launches):
-                case.launch(kept)
-
-    return _Timer("launches", replay, launches)
+        import torch
+    except ImportError as error:
+        say(str(error))
+        return ""
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else ""
 
 
-def _round(timers: dict[Build, _Timer]) -> Round:
-    """One A/B/B/A, enqueued without a pause and read afterwards."""
-    import torch
+@contextlib.contextmanager
+def _fake_tensors() -> Iterator[None]:
+    """Tensors without memory, and an H200 (SXM) for who asks how many multiprocessors there are."""
+    from cutlass.utils import HardwareInfo
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
-    order = [timers[build] for build in (Build.CLEAN, Build.STAMPED, Build.STAMPED, Build.CLEAN)]
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(len(order) + 1)]
-    events[0].record()
-    for timer, event in zip(order, events[1:], strict=True):
-        timer.replay()
-        event.record()
-    events[-1].synchronize()
-    times = [first.elapsed_time(last) * 1000 for first, last in zip(events, events[1:], strict=False)]
-    return Round(*(time / timer.launches for time, timer in zip(times, order, strict=True)))
+    HardwareInfo.__init__ = lambda self, device_id=0: None  # noqa: ARG005 - the signature that is called
+    HardwareInfo.get_device_multiprocessor_count = lambda self: 132  # noqa: ARG005
+    with FakeTensorMode():
+        yield
 
 
-def _direct_us(case: Case, kept: dict[str, dict[Any, Any]], launches: int) -> float:
-    """Microseconds per launch, roughly: with the cost of launching from Python where that is more."""
-    import torch
-
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    for _ in range(launches):
-        case.launch(kept)
-    end.record()
-    end.synchronize()
-    return float(begin.elapsed_time(end)) * 1000 / launches
+def _is_chosen(name: str, globs: Sequence[str]) -> bool:
+    return not globs or any(fnmatch.fnmatchcase(name, f"*{glob}*") for glob in globs)
 
 
-def _check_records(timers: dict[Build, _Timer], memory: TorchMemory | NoMemory) -> tuple[int, int]:
-    """Records of one replay and how many were lost. Raises when what is about to be timed is not what it says."""
-    assert isinstance(memory, TorchMemory)
-    counts = {}
-    for build in Build:
-        memory.clear()
-        timers[build].replay()
-        counts[build] = memory.records()
-    if counts[Build.CLEAN][0]:
-        message = f"the clean build wrote {counts[Build.CLEAN][0]} records"
-        raise RuntimeError(message)
-    if not counts[Build.STAMPED][0]:
-        message = "the stamped build wrote no record"
-        raise RuntimeError(message)
-    return counts[Build.STAMPED]
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose name holds it")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases and do nothing")
+    parser.add_argument("--rounds", type=int, default=100, help="A/B/B/A rounds of each case (default %(default)s)")
+    parser.add_argument("--only", action="append", default=[], metavar="TERM", help="stamp only sites that match")
+    parser.add_argument("--skip", action="append", default=[], metavar="TERM", help="leave out sites that match")
+    parser.add_argument("--no-stage", action="store_true", help="stamps do not carry the stage at run time")
+    parser.add_argument("--capacity", type=int, default=4096, help="records per warp (default %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write everything, single rounds included, to a file")
+    parser.add_argument("--compile-only", action="store_true", help="compile both builds for sm_90a, with no GPU")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

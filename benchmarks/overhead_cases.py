@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from autostamp.model.options import RecordOptions
 from autostamp.runtime import layout
 from autostamp.runtime.buffer import NoMemory
 from autostamp.runtime.recorder import RECORDER
+
+if TYPE_CHECKING:
+    import torch
 
 TARGETS = ("flash_attn.cute", "autostamp.kernels.cutedsl.gemm_ws")
 SEED = 0
@@ -36,7 +39,7 @@ class TorchMemory:
     """Regions as torch tensors: torch is here anyway, and cupy need not be."""
 
     def __init__(self) -> None:
-        self._tensors: list[Any] = []
+        self._tensors: list[torch.Tensor] = []
 
     def allocate(self, size: int) -> int:
         """Address of `size` zeroed bytes that cross no 4 GiB boundary, which stamps rely on."""
@@ -77,10 +80,15 @@ def count_records(region: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[int, int
 
 @dataclass
 class Builds:
-    """Both builds of everything compiled so far, by what made them: a cache of FlashAttention's, or a case of ours."""
+    """Both builds of everything compiled so far, by owner (a cache of FlashAttention's, or `gemm`) and its key.
+
+    `made_for` says which case each was compiled for; a later case may use it too.
+    """
 
     memory: TorchMemory | NoMemory
     options: RecordOptions
+    case: str = ""
+    made_for: dict[tuple[str, Any], str] = field(default_factory=dict)
     kept: dict[Build, dict[str, dict[Any, Any]]] = field(default_factory=lambda: {build: {} for build in Build})
 
     @contextmanager
@@ -97,18 +105,16 @@ class Builds:
         finally:
             kept.update({name: dict(cache) for name, cache in flash_caches().items()})
             RECORDER.allocate = None
+            for name, cache in kept.items():
+                for key in cache:
+                    self.made_for.setdefault((name, key), self.case)
 
 
 def flash_caches() -> dict[str, dict[Any, Any]]:
     """FlashAttention's caches of compiled kernels, by the function that owns each; none while it is not imported."""
-    import sys
-
     interface = sys.modules.get("flash_attn.cute.interface")
-    found = (
-        {name: getattr(value, "compile_cache", None) for name, value in vars(interface).items() if callable(value)}
-        if interface
-        else {}
-    )
+    members = vars(interface) if interface else {}
+    found = {name: getattr(value, "compile_cache", None) for name, value in members.items()}
     # JITCache of 4.0.0b36 keeps a plain dict; one with a disk behind it is switched off by the environment.
     return {name: getattr(cache, "cache", cache) for name, cache in found.items() if cache is not None}
 
@@ -124,7 +130,7 @@ class Shape:
     width: int
 
     def __str__(self) -> str:
-        return f"{self.batch}×{self.queries}×{self.keys}×{self.heads}×{self.width}"
+        return f"{self.batch}x{self.queries}x{self.keys}x{self.heads}x{self.width}"
 
 
 class Case(Protocol):
@@ -140,7 +146,7 @@ class Case(Protocol):
     def launch(self, kept: dict[str, dict[Any, Any]]) -> None:
         """Launch once on the current stream, compiling what `kept` does not hold."""
 
-    def outputs(self) -> dict[str, Any]:
+    def outputs(self) -> dict[str, torch.Tensor]:
         """Tensors that the last launch wrote, by name."""
 
 
@@ -150,7 +156,7 @@ class FlashForward:
 
     shape: Shape
     is_causal: bool
-    _tensors: dict[str, Any] = field(default_factory=dict)
+    _tensors: dict[str, torch.Tensor] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -169,7 +175,7 @@ class FlashForward:
 
         interface._flash_attn_fwd(**self._tensors, causal=self.is_causal, return_lse=True)
 
-    def outputs(self) -> dict[str, Any]:
+    def outputs(self) -> dict[str, torch.Tensor]:
         return {name: self._tensors[name] for name in ("out", "lse")}
 
 
@@ -179,7 +185,7 @@ class FlashBackward:
 
     shape: Shape
     is_causal: bool
-    _tensors: dict[str, Any] = field(default_factory=dict)
+    _tensors: dict[str, torch.Tensor] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -202,7 +208,7 @@ class FlashBackward:
 
         interface._flash_attn_bwd(**self._tensors, causal=self.is_causal)
 
-    def outputs(self) -> dict[str, Any]:
+    def outputs(self) -> dict[str, torch.Tensor]:
         return {name: self._tensors[name] for name in ("dq", "dk", "dv")}
 
 
@@ -214,21 +220,27 @@ class Gemm:
     n: int
     k: int
     is_real: bool = True
-    _tensors: list[Any] = field(default_factory=list)
+    _output: Any = None
+    _arguments: tuple[Any, ...] = ()
 
     @property
     def name(self) -> str:
-        return f"GEMM {self.m}×{self.n}×{self.k} fp16"
+        return f"GEMM {self.m}x{self.n}x{self.k} fp16"
 
     def prepare(self) -> None:
         if not self.is_real:
             return
         import torch
+        from cutlass.cute.runtime import from_dlpack
 
         torch.manual_seed(SEED)
         # Sums of small integers are exact in fp32: only a wrong kernel gives another result.
         a, b = (torch.randint(-2, 3, (rows, self.k), device="cuda").half() for rows in (self.m, self.n))
-        self._tensors = [a, b, torch.empty(self.m, self.n, dtype=torch.float16, device="cuda")]
+        self._output = torch.empty(self.m, self.n, dtype=torch.float16, device="cuda")
+        # Made once: handing a tensor over may wait on the default stream, which a capture does not allow.
+        self._arguments = tuple(
+            from_dlpack(tensor, assumed_align=16).mark_layout_dynamic(leading_dim=1) for tensor in (a, b, self._output)
+        )
 
     def launch(self, kept: dict[str, dict[Any, Any]]) -> None:
         compiled = _gemm(kept)
@@ -236,13 +248,11 @@ class Gemm:
             return
         import torch
         from cuda.bindings import driver
-        from cutlass.cute.runtime import from_dlpack
 
-        views = [from_dlpack(x, assumed_align=16).mark_layout_dynamic(leading_dim=1) for x in self._tensors]
-        compiled(*views, driver.CUstream(torch.cuda.current_stream().cuda_stream))
+        compiled(*self._arguments, driver.CUstream(torch.cuda.current_stream().cuda_stream))
 
-    def outputs(self) -> dict[str, Any]:
-        return {"c": self._tensors[2]}
+    def outputs(self) -> dict[str, torch.Tensor]:
+        return {"c": self._output}
 
 
 def _gemm(kept: dict[str, dict[Any, Any]]) -> Callable[..., object]:
@@ -255,7 +265,7 @@ def _gemm(kept: dict[str, dict[Any, Any]]) -> Callable[..., object]:
     return compiled
 
 
-def _attention_inputs(shape: Shape) -> dict[str, Any]:
+def _attention_inputs(shape: Shape) -> dict[str, torch.Tensor]:
     import torch
 
     lengths = {"q": shape.queries, "k": shape.keys, "v": shape.keys}
@@ -265,7 +275,7 @@ def _attention_inputs(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _per_query(shape: Shape) -> Any:
+def _per_query(shape: Shape) -> torch.Tensor:
     import torch
 
     return torch.empty(shape.batch, shape.heads, shape.queries, dtype=torch.float32, device="cuda")

@@ -17,24 +17,28 @@ from autostamp.runtime.layout import region_bytes
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Device memory of one kernel: number, address and size in bytes."""
+    """Memory of one kernel: number, address and size in bytes. `is_real` is false for an address that is only compiled in."""
 
     number: int
     address: int
     size: int
+    is_real: bool = True
 
 
 @dataclass
 class Recorder:
-    """`allocate` maps a size in bytes to a zeroed device address; None while no session is open.
+    """`allocate` maps a size in bytes to a zeroed address; None while no session is open. `is_real`: kernels may write there.
 
-    `original_line` maps a line of a stamped file to the author's line.
+    `original_line` maps a line of a stamped file to the author's line. `traces` are those since the last session began,
+    `earlier` those before it: a program may still launch a kernel that it compiled then.
     """
 
     options: RecordOptions = field(default_factory=RecordOptions)
     allocate: Callable[[int], int] | None = None
+    is_real: bool = True
     original_line: Callable[[str, int], int] = lambda _file, line: line
     traces: list[KernelTrace] = field(default_factory=list)
+    earlier: list[KernelTrace] = field(default_factory=list)
     _regions: dict[tuple[str, ...], Region] = field(default_factory=dict)
 
     @property
@@ -44,18 +48,24 @@ class Recorder:
 
     def region(self, key: tuple[str, ...]) -> Region:
         """The region of the kernel that `key` names; the same key gets the same address, so recompiling changes nothing."""
-        key = (*key, str(self.options.capacity), str(self.options.block))
+        key = (*key, str(self.options.capacity), str(self.options.block), str(self.is_real))
         if key not in self._regions:
             if self.allocate is None:
                 message = "no session is open"
                 raise RuntimeError(message)
             size = region_bytes(self.options.capacity)
-            self._regions[key] = Region(len(self._regions) + 1, self.allocate(size), size)
+            self._regions[key] = Region(len(self._regions) + 1, self.allocate(size), size, self.is_real)
         return self._regions[key]
 
     def regions(self) -> list[Region]:
         """All regions made so far."""
         return list(self._regions.values())
+
+    def begin(self) -> list[KernelTrace]:
+        """A new list of traces, for a session that begins."""
+        self.earlier += self.traces
+        self.traces = []
+        return self.traces
 
     def add(self, trace: KernelTrace) -> None:
         """Keep a finished trace, once: tracing the same kernel again adds nothing."""

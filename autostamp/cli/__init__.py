@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("autostamp.cli.run", "Run a Python program with the named modules stamped; record."),
     "decode": ("autostamp.cli.decode", "Turn a run's records into events."),
     "summary": ("autostamp.cli.summary", "Say per warp, role and site where the time went."),
-    "export": ("autostamp.cli.export", "Write a run for another viewer (Perfetto)."),
+    "export": ("autostamp.cli.export", "Write a run as a picture (SVG) or for Perfetto."),
     "safety": ("autostamp.cli.safety", "Compare the stamped kernel with the clean one."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),
     "explain": ("autostamp.cli.explain", "Print the page of an AS#### code."),

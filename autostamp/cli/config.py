@@ -11,19 +11,21 @@ from typing import Any
 from autostamp.diagnostics import AutostampError
 from autostamp.model.options import InstrumentOptions, Selection
 from autostamp.model.sync import Kind, Side, StageFrom, SyncOp
+from autostamp.passes.selection import check
 
 _KEYS = ("only", "skip", "ops")
 _OP_KEYS = ("owner", "method", "kind", "side", "stage", "group")
 
 
 def load(folder: Path, only: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> InstrumentOptions:
-    """Options from the nearest pyproject.toml at or above `folder`; `only` and `skip` of the command line win.
+    """Options from the nearest pyproject.toml with a table at or above `folder`; those of the command line win.
 
-    Raises AS9003 for an unknown key and AS9001 for a value of the wrong kind.
+    Raises AS9003 for an unknown key and AS9001 for a value of the wrong kind or a term that selects by no known field.
     """
     table = _table(folder)
     _require_known(table, _KEYS)
     selection = Selection(only or _texts(table, "only"), skip or _texts(table, "skip"))
+    check(selection)
     rows = table.get("ops", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise AutostampError.of("AS9001", detail="[tool.autostamp] ops must be an array of tables")
@@ -39,9 +41,13 @@ def _table(folder: Path) -> dict[str, Any]:
             found = tomllib.loads(file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise AutostampError.of("AS9001", detail=f"{file} is not TOML: {error}") from error
-        table = found.get("tool", {}).get("autostamp")
-        if isinstance(table, dict):
-            return table
+        tools = found.get("tool", {})
+        table = tools.get("autostamp") if isinstance(tools, dict) else tools
+        if table is None:
+            continue
+        if not isinstance(table, dict):
+            raise AutostampError.of("AS9001", detail=f"{file}: [tool.autostamp] must be a table")
+        return table
     return {}
 
 
@@ -62,6 +68,8 @@ def _texts(table: dict[str, Any], key: str) -> tuple[str, ...]:
 
 def _op(row: dict[str, Any]) -> SyncOp:
     _require_known(row, _OP_KEYS)
+    if not str(row.get("method", "")).isidentifier():
+        raise AutostampError.of("AS9001", detail="[tool.autostamp] ops: every entry needs the name of a method")
     try:
         return SyncOp(
             owner=str(row.get("owner", "")),

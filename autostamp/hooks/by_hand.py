@@ -39,7 +39,7 @@ def save_run(out: str | Path, buffer: npt.NDArray[np.generic], manifest: str | P
     Raises AS5003 when no kernel was compiled with a buffer of its own, AS6002 when the buffer is not of the size they use.
     """
     known = read_manifest(Path(manifest))
-    traces = [trace for trace in RECORDER.traces if trace.region == BY_HAND]
+    traces = [trace for trace in (*RECORDER.earlier, *RECORDER.traces) if trace.region == BY_HAND]
     if not traces:
         detail = "no stamped kernel was compiled with mProf="
         raise AutostampError.of("AS5003", detail=detail, hint="Pass the buffer to cute.compile, too.")

@@ -8,7 +8,19 @@ from dataclasses import replace
 
 from autostamp.model.manifest import Barrier, Instance, KernelTrace, SourceFile
 from autostamp.model.site import Site
+from autostamp.model.sync import SyncOp
 from autostamp.passes.catalogue import resolve
+
+_PARTICIPANT = {
+    "acquire": "producer_acquire",
+    "acquire_and_advance": "producer_acquire",
+    "commit": "producer_commit",
+    "tail": "producer_tail",
+    "wait": "consumer_wait",
+    "wait_and_advance": "consumer_wait",
+    "release": "consumer_release",
+}
+"""What a participant or a handle calls on its pipeline, whose class says what the call does."""
 
 _ENUMERATOR = re.compile(r"\b[A-Za-z_]\w*\.([A-Z]\w*)")
 
@@ -41,8 +53,18 @@ def _short(label: str) -> str:
     return named[1] if label == f"int({named[0]})" else f"{named[1]}+"
 
 
+def _row(site: Site, barrier: Barrier | None) -> SyncOp | None:
+    """What is certain about the call: the row of the barrier's class, else that of the module function called."""
+    rows: list[SyncOp | None] = []
+    if barrier is not None:
+        rows += [resolve(barrier.type, method) for method in (site.method, _PARTICIPANT.get(site.method, ""))]
+    if "." in site.owner:
+        rows.append(resolve(site.owner, site.method))
+    return next((row for row in rows if row is not None), None)
+
+
 def _instance(instance: Instance, site: Site, barrier: Barrier | None) -> Instance:
-    row = resolve(barrier.type, site.method) if barrier is not None else None
+    row = _row(site, barrier)
     side = instance.side or (row.side.value if row is not None else site.side.value)
     return replace(
         instance,

@@ -25,7 +25,11 @@ from autostamp.passes.edits import LineMap
 
 @dataclass
 class Loaded:
-    """What the hook did: stamped files by the path they were written to, findings, and targets that were met."""
+    """What the hook did: stamped files by the path they were written to, findings, and targets that were met.
+
+    Files stay in `folder` and `stamped` when the session is over: their modules live on, and CuTe-DSL reads a kernel's source
+    each time it compiles it.
+    """
 
     folder: Path
     options: InstrumentOptions = field(default_factory=InstrumentOptions)
@@ -37,8 +41,11 @@ class Loaded:
 
     def original_line(self, file: str, line: int) -> int:
         """The author's line for `line` of a file; `line` itself when the file is not one of ours."""
-        found = self._maps.get(file)
-        return line if found is None else found.to_original(line)
+        if file not in self.stamped:
+            return line
+        if file not in self._maps:
+            self._maps[file] = self.stamped[file].line_map()
+        return self._maps[file].to_original(line)
 
     def compile(self, data: bytes, origin: str, module: str) -> CodeType | None:
         """Code of the stamped file, or None when the file holds nothing to stamp or could not be stamped."""
@@ -54,7 +61,6 @@ class Loaded:
         path = folder / Path(origin).name
         path.write_bytes(stamped.text)
         self.stamped[str(path)] = stamped
-        self._maps[str(path)] = stamped.line_map()
         self.modules.add(module)
         return compile(stamped.text, str(path), "exec", dont_inherit=True)
 

@@ -7,12 +7,13 @@ is left in the report file that CONFIG names; the exit status is the program's.
 
 from __future__ import annotations
 
+import builtins
 import os
 import runpy
 import sys
 import traceback
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 import msgspec
 
@@ -86,8 +87,10 @@ def _execute(arguments: list[str], loaded: Loaded, targets: tuple[str, ...]) -> 
     loaded.met.update(target for target in targets if Path(target).resolve() == Path(script).resolve())
     data = Path(script).read_bytes()
     code = loaded.compile(data, script, "__main__") or compile(data, script, "exec", dont_inherit=True)
-    main = sys.modules["__main__"]
-    main.__dict__.update(__file__=script, __name__="__main__", __builtins__=__builtins__, __cached__=None, __doc__=None)
+    # A fresh module, as the interpreter would make: nothing of ours is among the program's globals.
+    main = ModuleType("__main__")
+    main.__dict__.update(__file__=script, __builtins__=builtins, __cached__=None)
+    sys.modules["__main__"] = main
     exec(code, main.__dict__)
 
 

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -18,15 +21,27 @@ from autostamp import __version__
 from autostamp.diagnostics import AutostampError, Diagnostic
 from autostamp.hooks import caches
 from autostamp.hooks.complete import complete
-from autostamp.hooks.importer import Loaded, StampingFinder
+from autostamp.hooks.importer import Loaded, StampingFinder, StampingLoader
 from autostamp.hooks.targets import MAIN, Target
 from autostamp.model.manifest import MANIFEST_VERSION, KernelTrace, Manifest, SourceFile
 from autostamp.model.options import InstrumentOptions, RecordOptions
+from autostamp.passes.cutedsl import Stamped
 from autostamp.runtime import machine, store
 from autostamp.runtime.buffer import DeviceMemory, Memory, NoMemory
+from autostamp.runtime.decode import headers_of
 from autostamp.runtime.recorder import RECORDER
 
 _MEMORY: dict[bool, DeviceMemory | NoMemory] = {}
+_STAMPED: dict[str, Stamped] = {}
+"""Stamped files of this process. Their modules outlive the session that loaded them, so a later session knows them too."""
+
+
+@cache
+def _folder() -> Path:
+    """Where stamped files lie until the process ends."""
+    folder = tempfile.mkdtemp(prefix="autostamp-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _memory(*, compile_only: bool) -> DeviceMemory | NoMemory:
@@ -56,9 +71,8 @@ class Session:
         self._options = options or RecordOptions()
         self._compile_only = compile_only
         self._record = record
-        self._first_trace = 0
-        self._folder = tempfile.TemporaryDirectory(prefix="autostamp-")
-        self._loaded = Loaded(Path(self._folder.name), instrument or InstrumentOptions())
+        self._traces: list[KernelTrace] = []
+        self._loaded = Loaded(_folder(), instrument or InstrumentOptions(), _STAMPED)
         self._finder = StampingFinder(self._targets, self._loaded)
 
     @property
@@ -70,7 +84,8 @@ class Session:
         """Install the hook and take the recorder. Raises AS5002, AS5004, AS5005, and AS5001 or AS5008 without a device."""
         if RECORDER.is_open:
             raise AutostampError.of("AS5005")
-        self._refuse_imported()
+        self._meet_imported()
+        self._traces = RECORDER.begin()
         if self._record:
             caches.check()
             memory: Memory = _memory(compile_only=self._compile_only)
@@ -78,17 +93,20 @@ class Session:
                 memory.clear()
             RECORDER.options = self._options
             RECORDER.allocate = memory.allocate
+            RECORDER.is_real = not self._compile_only
             RECORDER.original_line = self._loaded.original_line
-            self._first_trace = len(RECORDER.traces)
         sys.meta_path.insert(0, self._finder)
 
-    def _refuse_imported(self) -> None:
+    def _meet_imported(self) -> None:
+        """Count targets that an earlier session imported as met, and refuse those that were imported without the hook."""
         for name, module in list(sys.modules.items()):
             origin = str(getattr(module, "__file__", None) or "")
             if name == MAIN or not origin.endswith(".py"):
                 continue
-            if any(target.covers(name, origin) for target in self._targets) and not _is_stamped(module):
+            covering = [target.text for target in self._targets if target.covers(name, origin)]
+            if covering and not _was_hooked(module):
                 raise AutostampError.of("AS5002", module=name, importer=_importer(name))
+            self._loaded.met.update(covering)
 
     def close(self) -> None:
         """Remove the hook and give the recorder back. Kernels compiled meanwhile keep their buffers."""
@@ -104,13 +122,27 @@ class Session:
         """Kernel traces of this session and the files that they reached; all stamped files while nothing was traced."""
         files = self.files()
         traces = tuple(
-            replace(complete(trace, files), number=number)
-            for number, trace in enumerate(RECORDER.traces[self._first_trace :], 1)
+            replace(complete(trace, files), number=number) for number, trace in enumerate(self._own_traces(), 1)
         )
         reached = {instance.file for trace in traces for instance in trace.instances} | {trace.file for trace in traces}
         if traces:
             files = tuple(file for file in files if file.key in reached)
         return Manifest(MANIFEST_VERSION, f"autostamp {__version__}", files, traces)
+
+    def _own_traces(self) -> list[KernelTrace]:
+        """What was traced in this session, after earlier kernels that were launched in it: programs keep what they compiled."""
+        if self._compile_only or not self._record or not RECORDER.earlier:
+            return self._traces
+        memory = _memory(compile_only=False)
+        addresses = {item.number: item.address for item in RECORDER.regions() if item.is_real}
+        found = {
+            (trace.region, trace.signature): trace
+            for trace in RECORDER.earlier
+            if trace.region in addresses
+            and headers_of(memory.read(addresses[trace.region]), trace.capacity)["state"].any()
+        }
+        known = {(trace.region, trace.signature) for trace in self._traces}
+        return [*(trace for key, trace in found.items() if key not in known), *self._traces]
 
     def findings(self) -> list[Diagnostic]:
         """What went wrong without stopping the program: files that could not be stamped, targets never imported."""
@@ -119,7 +151,7 @@ class Session:
 
     def regions(self) -> dict[int, npt.NDArray[np.uint8]]:
         """Raw bytes of every region that a kernel of this session writes to, by region number."""
-        used = {trace.region for trace in RECORDER.traces[self._first_trace :]}
+        used = {trace.region for trace in self._own_traces()}
         memory = _memory(compile_only=self._compile_only)
         return {item.number: memory.read(item.address) for item in RECORDER.regions() if item.number in used}
 
@@ -155,8 +187,10 @@ class Session:
         return detail, "Check that the kernel is launched and that --block lies in its grid."
 
 
-def _is_stamped(module: object) -> bool:
-    return type(getattr(module, "_as", None)).__name__ == "Stamper"
+def _was_hooked(module: object) -> bool:
+    """True for a module that came through the hook, or that was stamped on disk."""
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    return isinstance(loader, StampingLoader) or type(getattr(module, "_as", None)).__name__ == "Stamper"
 
 
 def _importer(name: str) -> str:

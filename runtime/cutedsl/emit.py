@@ -41,9 +41,9 @@ class Cursor:
     """Where the next record goes: `low` is a one-element register tensor with the low word of its address.
 
     `high` is the high word, which no lane crosses, and `limit` the low word of the lane's end. Threads that must not write
-    begin at the limit, which makes the bounds check the only gate. `low` and `high` differ between threads for a second
-    reason: ptxas would keep a warp-uniform address in uniform registers and move it back for every store, five instructions
-    more a stamp (seen in SASS of CUDA 13 for sm_90a).
+    begin at the limit, which makes the bounds check the only gate. `low` differs between threads for a second reason: ptxas
+    would keep a warp-uniform address in uniform registers and move it back for every store, five instructions more a stamp
+    (seen in SASS of CUDA 13 for sm_90a).
     """
 
     low: Any
@@ -136,8 +136,10 @@ def header(base: Any, capacity: int) -> Any:
     return Int64(base) + Int64(warp) * layout.lane_bytes(capacity)
 
 
-def cursor(lane: Any, writes: Any, capacity: int) -> Cursor:
-    """The cursor of the lane at `lane` (Int64), for threads where `writes` is 1.
+def cursor(lane: Any, writes: Any, capacity: int, high: int | None) -> Cursor:
+    """The cursor of the lane at `lane` (Int64), for threads where `writes` is 1; `high` is its high word where that is known.
+
+    A session knows the address of its buffer while tracing. A constant high word costs a register less than a variable one.
 
     A region does not cross a 4 GiB boundary (the allocator sees to it), so only the low word moves. In a buffer given by hand
     that does cross one, the lane that straddles it has `limit` below `low` and records nothing, which the header shows.
@@ -147,7 +149,7 @@ def cursor(lane: Any, writes: Any, capacity: int) -> Cursor:
     limit = Int32(last & 0xFFFFFFFF)
     low = cute.make_rmem_tensor(1, Int32)
     low[0] = limit - writes * room
-    return Cursor(low, Int32(last >> 32) * writes, limit)
+    return Cursor(low, Int32(high) if high is not None else Int32(last >> 32) * writes, limit)
 
 
 def event_word(event: int, payload: Any) -> Any:

@@ -82,18 +82,19 @@ class Stamper:
         symbol = mlir.symbol(function)
         if buffer is None:
             region = RECORDER.region((self._key, kernel, symbol, mlir.type_of(function), _configuration(frame)))
-            number, base = region.number, region.address
+            number, base, high = region.number, region.address, region.address >> 32
         else:
-            number, base = 0, _address(buffer)
+            number, base, high = 0, _address(buffer), None
         builder = TraceBuilder(kernel, self._key, symbol, options.capacity, options.block, number)
         in_block = emit.in_block(options.block)
         is_writer = in_block * emit.is_lane_zero()
         header = emit.header(base, options.capacity)
         emit.bind(is_writer, header, options.capacity)
-        cursor = emit.cursor(header, is_writer, options.capacity)
+        cursor = emit.cursor(header, is_writer, options.capacity, high)
         # The one running thread of a single-thread region need not be lane 0 (PTX ISA, elect.sync): every thread has a
         # cursor into the warp's second lane, and the compiler drops it from kernels that have no such region.
-        single = emit.cursor(header + layout.WARPS * layout.lane_bytes(options.capacity), in_block, options.capacity)
+        second = header + layout.WARPS * layout.lane_bytes(options.capacity)
+        single = emit.cursor(second, in_block, options.capacity, high)
         _TRACE.lane = _Lane(builder, function, frame, header, cursor, single)
 
     def release(self) -> None:
@@ -262,13 +263,21 @@ def _address(buffer: Any) -> Any:
 
 
 def _call_path(innermost: FrameType, outermost: FrameType) -> tuple[str, ...]:
-    """`function:line` of the user's frames from the kernel down to the stamp, without the DSL's region functions."""
+    """`function:line` of the user's frames from the kernel down to the stamp.
+
+    The DSL makes a function of each dynamic region; such a frame is no part of the path, but knows the line better than the
+    frame of the function that it was cut from, which stands at the region's head.
+    """
     path: list[str] = []
+    line = 0
     frame: FrameType | None = innermost
     while frame is not None and frame is not outermost.f_back:
-        name = frame.f_code.co_name
-        if not is_library(frame) and not name.startswith(_REGION_FUNCTIONS):
-            path.append(f"{name}:{RECORDER.original_line(frame.f_code.co_filename, frame.f_lineno)}")
+        if not is_library(frame):
+            line = line or frame.f_lineno
+            name = frame.f_code.co_name
+            if not name.startswith(_REGION_FUNCTIONS):
+                path.append(f"{name}:{RECORDER.original_line(frame.f_code.co_filename, line)}")
+                line = 0
         frame = frame.f_back
     return tuple(reversed(path))
 

@@ -10,10 +10,7 @@ row-major result. Each CTA computes one output tile. Its warpgroups have fixed r
 * one warp of the last warpgroup is the producer: it fills the stages with TMA loads.
 """
 
-from autostamp.runtime.cutedsl import stamps as _as
-
-_as = _as.stamper("27a9021b5546c9ed")
-import math
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("6ceb22788f85342f"); import math
 from collections.abc import Callable
 
 import cutlass
@@ -112,17 +109,7 @@ class GemmWarpSpecialized:
 
         grid = (cute.ceil_div(c.shape[0], tile_m), cute.ceil_div(c.shape[1], tile_n), 1)
         self.kernel(
-            tiled_mma,
-            tma_a,
-            tma_tensor_a,
-            tma_b,
-            tma_tensor_b,
-            tma_c,
-            tma_tensor_c,
-            a_layout,
-            b_layout,
-            c_layout,
-            **_as.hand(mProf),
+            tiled_mma, tma_a, tma_tensor_a, tma_b, tma_tensor_b, tma_c, tma_tensor_c, a_layout, b_layout, c_layout, **_as.hand(mProf)
         ).launch(grid=grid, block=(self.threads_per_cta, 1, 1), min_blocks_per_mp=1, stream=stream)
 
     @cute.kernel
@@ -137,23 +124,19 @@ class GemmWarpSpecialized:
         mC: cute.Tensor,
         a_layout: cute.ComposedLayout,
         b_layout: cute.ComposedLayout,
-        c_layout: cute.ComposedLayout,
-        mProf=None,
+        c_layout: cute.ComposedLayout, mProf=None,
     ) -> None:
         """Set up the pipeline and the tensor views of this CTA's tile, then branch into the roles."""
-        _as.bind(mProf, "GemmWarpSpecialized.kernel")
-        tile_m, tile_n, tile_k = self.tile_mnk
+        _as.bind(mProf, "GemmWarpSpecialized.kernel"); tile_m, tile_n, tile_k = self.tile_mnk
         tidx, _, _ = cute.arch.thread_idx()
         block_m, block_n, _ = cute.arch.block_idx()
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
         warpgroup_idx = cute.arch.make_warp_uniform(tidx // THREADS_PER_WARPGROUP)
 
         if warp_idx == self.load_warp_id:
-            _as.role("load")
-            cpasync.prefetch_descriptor(tma_a)
+            _as.role("load"); cpasync.prefetch_descriptor(tma_a)
             cpasync.prefetch_descriptor(tma_b)
-            cpasync.prefetch_descriptor(tma_c)
-            _as.role_end()
+            cpasync.prefetch_descriptor(tma_c); _as.role_end()
 
         @cute.struct
         class SharedStorage:
@@ -179,9 +162,7 @@ class GemmWarpSpecialized:
             defer_sync=True,
         )
         cute.arch.mbarrier_init_fence()
-        _as.enter(1, text="CTA")
-        cute.arch.sync_threads()
-        _as.exit(1)
+        _as.enter(1, text='CTA'); cute.arch.sync_threads(); _as.exit(1)
 
         # This CTA's tiles in global memory: (rows, columns, K tiles) for A and B, (slice, slices) for C.
         gA = cute.local_tile(mA, (tile_m, tile_k), (block_m, None))
@@ -199,18 +180,13 @@ class GemmWarpSpecialized:
         if not is_mma_warp:
             cute.arch.setmaxregister_decrease(self.load_registers)
         if warp_idx == self.load_warp_id:
-            _as.role("load")
-            self.load(ab_pipeline, num_k_tiles, tma_a, tAgA, tAsA, tma_b, tBgB, tBsB)
-            _as.role_end()
+            _as.role("load"); self.load(ab_pipeline, num_k_tiles, tma_a, tAgA, tAsA, tma_b, tBgB, tBsB); _as.role_end()
 
         if is_mma_warp:
-            _as.role("mma")
-            cute.arch.setmaxregister_increase(self.mma_registers)
+            _as.role("mma"); cute.arch.setmaxregister_increase(self.mma_registers)
             acc = self.mma(ab_pipeline, num_k_tiles, tiled_mma, warpgroup_idx, sA, sB)
-            self.store(tiled_mma, acc, tidx, warp_idx, sC, tma_c, tCsC, tCgC)
-            _as.role_end()
+            self.store(tiled_mma, acc, tidx, warp_idx, sC, tma_c, tCsC, tCgC); _as.role_end()
         _as.release()
-
     @cute.jit
     def load(
         self,
@@ -227,20 +203,14 @@ class GemmWarpSpecialized:
         state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.stages)
         for k_tile in cutlass.range(num_k_tiles, unroll=1):
             # Waits until the stage is empty, then announces the bytes that the two copies will bring.
-            _as.enter(2, producer, state=state)
-            producer.producer_acquire(state)
-            _as.exit(2)
+            _as.enter(2, producer, state=state); producer.producer_acquire(state); _as.exit(2)
             full_barrier = producer.producer_get_barrier(state)
             cute.copy(tma_a, tAgA[None, k_tile], tAsA[None, state.index], tma_bar_ptr=full_barrier)
             cute.copy(tma_b, tBgB[None, k_tile], tBsB[None, state.index], tma_bar_ptr=full_barrier)
-            _as.open(3, producer, state=state)
-            producer.producer_commit(state)
-            _as.signal(3)
+            _as.open(3, producer, state=state); producer.producer_commit(state); _as.signal(3)
             state.advance()
         # Stay until the consumers have released every stage: their arrivals need a live CTA.
-        _as.enter(4, producer, state=state)
-        producer.producer_tail(state)
-        _as.exit(4)
+        _as.enter(4, producer, state=state); producer.producer_tail(state); _as.exit(4)
 
     @cute.jit
     def mma(
@@ -264,38 +234,26 @@ class GemmWarpSpecialized:
         release_state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
 
         # First K tile: nothing to release yet, its wgmmas stay in flight.
-        _as.enter(5, consumer, state=read_state)
-        consumer.consumer_wait(read_state)
-        _as.exit(5)
+        _as.enter(5, consumer, state=read_state); consumer.consumer_wait(read_state); _as.exit(5)
         self.issue_wgmma(tiled_mma, acc, tCrA, tCrB, read_state.index)
         read_state.advance()
 
         is_full = cutlass.Boolean(False)
         for k_tile in cutlass.range(1, num_k_tiles, unroll=1):
-            _as.enter(6, consumer, state=read_state)
-            consumer.consumer_wait(read_state, is_full)
-            _as.exit(6)
+            _as.enter(6, consumer, state=read_state); consumer.consumer_wait(read_state, is_full); _as.exit(6)
             self.issue_wgmma(tiled_mma, acc, tCrA, tCrB, read_state.index)
             read_state.advance()
             # At most this tile's wgmmas are left in flight, so the previous stage is free again.
-            _as.enter(7, text="wgmma")
-            warpgroup.wait_group(1)
-            _as.exit(7)
-            _as.open(8, consumer, state=release_state)
-            consumer.consumer_release(release_state)
-            _as.signal(8)
+            _as.enter(7, text='wgmma'); warpgroup.wait_group(1); _as.exit(7)
+            _as.open(8, consumer, state=release_state); consumer.consumer_release(release_state); _as.signal(8)
             release_state.advance()
             # Peek at the next stage while the tensor cores work.
             is_full = cutlass.Boolean(False)
             if k_tile + 1 < num_k_tiles:
                 is_full = consumer.consumer_try_wait(read_state)
 
-        _as.enter(9, text="wgmma")
-        warpgroup.wait_group(0)
-        _as.exit(9)
-        _as.open(10, consumer, state=release_state)
-        consumer.consumer_release(release_state)
-        _as.signal(10)
+        _as.enter(9, text='wgmma'); warpgroup.wait_group(0); _as.exit(9)
+        _as.open(10, consumer, state=release_state); consumer.consumer_release(release_state); _as.signal(10)
         return acc
 
     @cute.jit
@@ -307,9 +265,7 @@ class GemmWarpSpecialized:
         for k_block in cutlass.range_constexpr(self.tile_mnk[2] // WGMMA_K):
             block = (None, None, k_block, stage)
             cute.gemm(tiled_mma, acc, tCrA[block], tCrB[block], acc)
-        _as.open(11, text="wgmma")
-        warpgroup.commit_group()
-        _as.signal(11)
+        _as.open(11, text='wgmma'); warpgroup.commit_group(); _as.signal(11)
 
     @cute.jit
     def store(
@@ -344,34 +300,18 @@ class GemmWarpSpecialized:
 
             # The buffer may be written once the TMA store that used it last has read it.
             if warp_idx == self.store_warp_id:
-                _as.role("store")
-                _as.enter(12, store_pipeline)
-                store_pipeline.producer_acquire()
-                _as.exit(12)
-                _as.role_end()
-            _as.enter(13, self.epilogue_barrier)
-            self.epilogue_barrier.arrive_and_wait()
-            _as.exit(13)
+                _as.role("store"); _as.enter(12, store_pipeline); store_pipeline.producer_acquire(); _as.exit(12); _as.role_end()
+            _as.enter(13, self.epilogue_barrier); self.epilogue_barrier.arrive_and_wait(); _as.exit(13)
             cute.copy(r2s_copy, slice_out, tRS_sC[None, None, None, buffer])
 
             # Make the generic-proxy writes visible to TMA before one warp stores the whole slice.
             cute.arch.fence_proxy("async.shared", space="cta")
-            _as.enter(14, self.epilogue_barrier)
-            self.epilogue_barrier.arrive_and_wait()
-            _as.exit(14)
+            _as.enter(14, self.epilogue_barrier); self.epilogue_barrier.arrive_and_wait(); _as.exit(14)
             if warp_idx == self.store_warp_id:
-                _as.role("store")
-                cute.copy(tma_c, tCsC[None, buffer], tCgC[None, (0, epi_idx)])
-                _as.open(15, store_pipeline)
-                store_pipeline.producer_commit()
-                _as.signal(15)
-                _as.role_end()
+                _as.role("store"); cute.copy(tma_c, tCsC[None, buffer], tCgC[None, (0, epi_idx)])
+                _as.open(15, store_pipeline); store_pipeline.producer_commit(); _as.signal(15); _as.role_end()
         if warp_idx == self.store_warp_id:
-            _as.role("store")
-            _as.enter(16, store_pipeline)
-            store_pipeline.producer_tail()
-            _as.exit(16)
-            _as.role_end()
+            _as.role("store"); _as.enter(16, store_pipeline); store_pipeline.producer_tail(); _as.exit(16); _as.role_end()
 
 
 def compile_gemm(gemm: GemmWarpSpecialized | None = None, options: str = "--gpu-arch sm_90a") -> Callable[..., object]:
@@ -389,4 +329,6 @@ def compile_gemm(gemm: GemmWarpSpecialized | None = None, options: str = "--gpu-
     return compiled
 
 
-# autostamp: stamped 27a9021b5546c9ed18c058f14adaa8e97b638daadc97dc7ea88c2731cc73d722 eNpdUMsRAyEIbcUCPPB3rSWT/tsIT9jMJgcdeD/BV5jPsWUOtX3NwVnxJsI9h4U2JMnZggrd1QhHHnOeQ7ISyw4GilWipaVRaBMTvk2o5wjPRxSxUlZZaOBIlh0gl0L2HQ7azsDtQSgA0xtILcaTBnAs1UYVKljrKcCq3jzSNzdvPW64149QjaYw2mkPr7Wj7oLF/4Cwsi/sS71vfP0ev+n0SH9/AEOISjs=
+if __name__ == "__main__":
+    compile_gemm()
+# autostamp: stamped 6ceb22788f85342fe1121494dd2fff0d47ef7b7512823ece4ee6920e0e0f9705 eNpdUMsRAyEIbcUCPPB3rSWT/tsIT9jMJgcdeD/BV5jPsWUOtX3NwVnxJsI9h4U2JMnZggrd1QhHHnOeQ7ISyw4GilWipaVRaBMTvk2o5wjPRxSxUlZZaOBIlh0gl0L2HQ7azsDtQSgA0xtILcaTBnAs1UYVKljrKcCq3jzSNzdvPW64149QjaYw2mkPr7Wj7oLF/4Cwsi/sS71vfP0ev+n0SH9/AEOISjs=

@@ -327,3 +327,7 @@ def compile_gemm(gemm: GemmWarpSpecialized | None = None, options: str = "--gpu-
     )
     compiled: Callable[..., object] = cute.compile(gemm, a, b, c, make_fake_stream(), options=options)
     return compiled
+
+
+if __name__ == "__main__":
+    compile_gemm()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces recorded on an H200 decode, agree with themselves, and say what the kernels' arithmetic says they must.
+
+FlashAttention forward, head dimension 128, tile 128 x 128 (flash_attn/cute/interface.py, tile_n for sm_90, no mask): keys
+4096 / 128 = 32 blocks, of which the first is waited for outside the main loop. GEMM: k 2048 / tile_k 64 = 32 steps.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autostamp.analysis import analyse
+from autostamp.model.manifest import EventKind
+from autostamp.model.trace import Trace
+from autostamp.runtime.decode import check
+from autostamp.runtime.store import load_run
+
+ROOT = Path(__file__).parents[2]
+ONE_CTA = ROOT / "tests/fixtures/runs/fa4_forward_one_cta"
+FULL_GRID = ROOT / "tests/fixtures/runs/fa4_forward_full_grid"
+GEMM = ROOT / "kernels/cutedsl/recorded/gemm_ws_h200"
+RUNS = [ONE_CTA, FULL_GRID, GEMM]
+LOAD_WARP = {ONE_CTA: 0, FULL_GRID: 0, GEMM: 8}
+MMA_WARPS = {ONE_CTA: range(4, 12), FULL_GRID: range(4, 12), GEMM: range(8)}
+STEPS = 32
+
+
+def only_trace(run: Path) -> Trace:
+    (trace,) = load_run(run).traces.values()
+    return trace
+
+
+def visits(run: Path, warp: int, barrier: str, kind: str) -> int:
+    """Waits of a warp on the pipeline labelled `barrier`, by side: how often the enter stamp was recorded."""
+    trace = only_trace(run)
+    numbers = {item.number for item in trace.kernel.barriers if item.label == barrier}
+    wanted = {
+        item.number
+        for item in trace.kernel.instances
+        if item.barrier in numbers and item.kind == "wait" and item.side == kind
+    }
+    lane = next(lane for lane in trace.lanes if lane.warp == warp)
+    return sum(event.kind is EventKind.ENTER and event.instance in wanted for event in lane.events)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_every_enter_has_its_exit_and_no_clock_runs_backwards(run):
+    trace = only_trace(run)
+    assert check(trace) == []
+    assert [lane.warp for lane in trace.lanes] == list(range(12))
+    assert all(lane.lost == 0 for lane in trace.lanes)
+    for lane in trace.lanes:
+        cycles = [event.cycles for event in lane.events]
+        assert cycles == sorted(cycles)
+        assert lane.entry_cycles <= cycles[0] <= cycles[-1] <= lane.exit_cycles
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_machine_facts_and_clock(run):
+    data = load_run(run)
+    assert data.facts.gpu == "NVIDIA H200"
+    assert data.facts.sm_count == 132  # H200 SXM data sheet
+    assert 1000 < data.facts.sm_mhz < 1980 * 1.001  # an H200 boosts to 1980 MHz
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_roles_come_out_as_the_source_names_them(run):
+    roles = {warp.warp: warp.role for warp in analyse(only_trace(run)).warps}
+    assert roles[LOAD_WARP[run]] == "load"
+    assert {roles[warp] for warp in MMA_WARPS[run]} == {"mma"}
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_span_is_stall_and_active_and_untracked(run):
+    for warp in analyse(only_trace(run)).warps:
+        assert warp.stall >= 0
+        assert warp.active >= 0
+        assert warp.span == warp.stall + warp.active + warp.untracked
+
+
+@pytest.mark.parametrize("run", [ONE_CTA, FULL_GRID], ids=lambda run: run.name)
+def test_flash_attention_waits_once_for_every_block_of_keys(run):
+    for warp in MMA_WARPS[run]:
+        assert visits(run, warp, "pipeline_k", "full") == STEPS
+        assert visits(run, warp, "pipeline_v", "full") == STEPS
+        assert visits(run, warp, "pipeline_q", "full") == 1
+    # The producer acquires a stage for every block, and waits for the last ones to come free at the end (producer_tail).
+    assert visits(run, 0, "pipeline_k", "empty") == STEPS
+    assert visits(run, 0, "pipeline_v", "empty") == STEPS + 1
+
+
+def test_gemm_waits_once_for_every_step():
+    for warp in MMA_WARPS[GEMM]:
+        assert visits(GEMM, warp, "ab_pipeline", "full") == STEPS
+    assert visits(GEMM, 8, "ab_pipeline", "empty") == STEPS + 1
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_ring_stages_come_round_in_order(run):
+    trace = only_trace(run)
+    rings = {barrier.number: barrier.stages for barrier in trace.kernel.barriers if barrier.stages > 1}
+    waits = {item.number: item for item in trace.kernel.instances if item.barrier in rings and item.side == "full"}
+    lane = trace.lanes[MMA_WARPS[run][0]]
+    assert waits
+    for barrier in {item.barrier for item in waits.values()}:
+        stages = rings[barrier]
+        seen = [
+            event.payload
+            for event in lane.events
+            if event.kind is EventKind.ENTER and event.instance in waits and waits[event.instance].barrier == barrier
+        ]
+        assert seen == [number % stages for number in range(STEPS)]

@@ -100,6 +100,7 @@ BARRIER_OBJECTS: tuple[SyncOp, ...] = (
     _op("NamedBarrier", "wait_unaligned", _W, _NAMED, _OBJ, signals=(_NAMED,)),
     _op("TmaStoreFence", "arrive", _S, Side.ASYNC_GROUP),
     _op("TmaStoreFence", "wait", _W, Side.ASYNC_GROUP),
+    _op("TmaStoreFence", "arrive_and_wait", _W, Side.ASYNC_GROUP),
     _op("TmaStoreFence", "tail", _W, Side.ASYNC_GROUP),
     _op(
         "cutlass.pipeline", "pipeline_init_arrive", _S, Side.CLUSTER, note="nothing without a cluster", group="cluster"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import difflib
 import hashlib
+import io
 import json
 import re
 import zlib
@@ -19,6 +20,7 @@ from itertools import accumulate
 from autostamp.diagnostics import AutostampError
 from autostamp.model.edit import Edit
 
+_SEAL_LINE = re.compile(rb"^(?:#|//) autostamp: stamped [0-9a-f]{64} [A-Za-z0-9+/=]+\r?$", re.MULTILINE)
 _SEAL = re.compile(
     rb"(?P<lead>\r?\n?)(?P<mark>#|//) autostamp: stamped (?P<sha>[0-9a-f]{64}) (?P<gaps>[A-Za-z0-9+/=]+)\r?\n?\Z"
 )
@@ -53,24 +55,24 @@ def apply(original: bytes, edits: Sequence[Edit], comment: str = "#") -> bytes:
 
 
 def is_stamped(text: bytes) -> bool:
-    """True when the text ends with a seal."""
-    return _SEAL.search(text) is not None
+    """True when the text holds a seal, if only above what someone added after it."""
+    return _SEAL_LINE.search(text) is not None
 
 
 def strip(stamped: bytes, path: str) -> bytes:
     """The original, byte for byte. Raises AS3005 without a seal and AS3002 when the text was edited since."""
     seal = _SEAL.search(stamped)
     if seal is None:
-        raise AutostampError.of("AS3005", path=path)
-    try:
-        gaps: list[int] = json.loads(zlib.decompress(base64.b64decode(seal["gaps"], validate=True)))
-    except (ValueError, zlib.error) as error:
-        raise AutostampError.of("AS3002", path=path) from error
+        raise AutostampError.of("AS3002" if is_stamped(stamped) else "AS3005", path=path)
     pieces: list[bytes] = []
     at = 0
-    for kept, dropped in zip(gaps[::2], gaps[1::2], strict=True):
-        pieces.append(stamped[at : at + kept])
-        at += kept + dropped
+    try:
+        gaps: list[int] = json.loads(zlib.decompress(base64.b64decode(seal["gaps"], validate=True)))
+        for kept, dropped in zip(gaps[::2], gaps[1::2], strict=True):
+            pieces.append(stamped[at : at + kept])
+            at += kept + dropped
+    except (LookupError, TypeError, ValueError, zlib.error) as error:
+        raise AutostampError.of("AS3002", path=path) from error
     lead = seal["lead"]
     for tail in (stamped[at : seal.start()] + lead, stamped[at : seal.start()]):
         original = b"".join([*pieces, tail])
@@ -84,6 +86,7 @@ class LineMap:
 
     def __init__(self, original: bytes, edits: Sequence[Edit]) -> None:
         starts = [0, *accumulate(len(line) for line in original.splitlines(keepends=True))]
+        self._last = max(1, len(starts) - 1)
         self._shifts: list[tuple[int, int]] = []
         line = added = 0
         for edit in ordered(edits):
@@ -101,17 +104,26 @@ class LineMap:
         return not self._shifts
 
     def to_original(self, line: int) -> int:
-        """The original's line for `line` of the stamped text; an inserted line maps to the line it was put before."""
+        """The original's line for `line` of the stamped text.
+
+        An inserted line maps to the line it was put before, and to the last line at the end of the text.
+        """
         shift = 0
         for at, lines in self._shifts:
             if line >= at + lines:
                 shift += lines
             elif line >= at:
-                return at - shift
-        return line - shift
+                return min(at - shift, self._last)
+        return min(line - shift, self._last)
 
 
 def diff(original: bytes, stamped: bytes, path: str) -> str:
     """Unified diff from the original to the stamped text, without the seal's payload."""
-    before, after = (text.decode(errors="replace").splitlines(keepends=True) for text in (original, stamped))
-    return "".join(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}"))
+    shown = _SEAL.sub(rb"\g<lead>\g<mark> autostamp: stamped \g<sha>\n", stamped)
+    lines = difflib.unified_diff(_lines(original), _lines(shown), f"a/{path}", f"b/{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: bytes) -> list[str]:
+    """Lines with their newlines; only a newline ends one, as in Python sources."""
+    return io.StringIO(text.decode(errors="replace"), newline="\n").readlines()

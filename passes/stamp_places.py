@@ -31,7 +31,7 @@ WAITS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     Side.CTA: ("BAR.SYNC", "BAR.RED"),
     Side.CLUSTER: ("UCGABAR_WAIT", "BAR.SYNC"),
     Side.ASYNC_GROUP: ("DEPBAR", "WARPGROUP.DEPBAR"),
-    Side.GRID: _POLL,
+    Side.GRID: ("ACQBULK", *_POLL),
     Side.FLAG: _POLL,
 }
 """SASS that a wait on each side of a barrier becomes. A warp barrier is absent: ptxas drops it where the warp is converged."""

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -51,14 +53,25 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write `data` under a temporary name beside `path` and rename it, making parent folders; raises AS7001."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write one file whole or not at all, making parent folders; raises AS7001."""
+    write_all({path: data})
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
+    """Write files under temporary names beside their own, and rename them once all are written; raises AS7001."""
+    temporary = {path: path.with_name(f".{path.name}.{os.getpid()}.tmp") for path in files}
+    path = Path()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        for path, data in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary[path].write_bytes(data)
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        for path in files:
+            temporary[path].replace(path)
     except OSError as error:
         raise AutostampError.of("AS7001", path=path, detail=error.strerror or str(error)) from error
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+        for path in temporary.values():
+            with contextlib.suppress(OSError):
+                path.unlink()

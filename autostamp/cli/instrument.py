@@ -51,41 +51,37 @@ def command(
     from autostamp.passes import edits
 
     options = config.load(Path.cwd(), only, skip)
-    if names == (STDIN,):
-        return _stdin(stdin_filename, options, show_diff=show_diff, check_only=check_only)
-    stamped, findings = _all(names, options)
-    status = _report(stamped, findings, as_json=as_json, quiet=quiet, show_table=not show_diff)
+    is_filter = names == (STDIN,)
+    stamped, findings = _stdin(stdin_filename, options) if is_filter else _all(names, out, options)
+    status = _report(stamped, findings, as_json=as_json, quiet=quiet, show_table=not (show_diff or is_filter))
     if show_diff:
         for relative, item in stamped:
             click.echo(edits.diff(item.original, item.text, str(relative)), nl=False)
     elif check_only:
-        return ExitStatus.FINDINGS if any(item.is_changed for _, item in stamped) else status
-    elif status is ExitStatus.OK:
+        return max(status, ExitStatus.FINDINGS if any(item.would_change for _, item in stamped) else ExitStatus.OK)
+    elif status is ExitStatus.OK and not is_filter:
         _write(stamped, out, quiet=quiet or as_json)
+    elif status is ExitStatus.OK and not as_json:
+        sys.stdout.buffer.write(stamped[0][1].text)
     return status
 
 
-def _stdin(name: str, options: InstrumentOptions, *, show_diff: bool, check_only: bool) -> int:
+def _stdin(name: str, options: InstrumentOptions) -> tuple[list[tuple[Path, Stamped]], list[Diagnostic]]:
     from autostamp.hooks.instrument import instrument_source
-    from autostamp.passes import edits
 
     item = instrument_source(sys.stdin.buffer.read(), name, options)
-    if check_only:
-        return ExitStatus.FINDINGS if item.is_changed else ExitStatus.OK
-    if show_diff:
-        click.echo(edits.diff(item.original, item.text, name), nl=False)
-    else:
-        sys.stdout.buffer.write(item.text)
-    return ExitStatus.OK
+    return [(Path(name), item)], _lacks(item, name)
 
 
-def _all(names: tuple[str, ...], options: InstrumentOptions) -> tuple[list[tuple[Path, Stamped]], list[Diagnostic]]:
+def _all(
+    names: tuple[str, ...], out: Path, options: InstrumentOptions
+) -> tuple[list[tuple[Path, Stamped]], list[Diagnostic]]:
     """Every file of every name: those that hold a kernel or a sync call, and what went wrong with the others."""
     from rich.progress import track
 
-    from autostamp.hooks.instrument import instrument_source, sources
+    from autostamp.hooks.instrument import instrument_source
 
-    found = [(name, file, relative) for name in names for file, relative in sources(name)]
+    found = _files(names, out)
     stamped: list[tuple[Path, Stamped]] = []
     findings: list[Diagnostic] = []
     files = track(found, "stamping", transient=True, disable=not sys.stderr.isatty(), console=_console())
@@ -102,9 +98,24 @@ def _all(names: tuple[str, ...], options: InstrumentOptions) -> tuple[list[tuple
             stamped.append((relative, item))
         if Path(name) == file:
             findings += _lacks(item, str(file))
-    if not stamped and not findings:
+    if not findings and not any(item.is_changed for _, item in stamped):
         findings.append(Diagnostic.of("AS1004", path=", ".join(names)))
     return stamped, findings
+
+
+def _files(names: tuple[str, ...], out: Path) -> list[tuple[str, Path, Path]]:
+    """(name it came from, file, relative path) of every file, each once, without what an earlier run wrote below a folder."""
+    from autostamp.hooks.instrument import sources
+
+    found: dict[Path, tuple[str, Path, Path]] = {}
+    written = out.resolve()
+    for name in names:
+        is_below = Path(name).resolve() in written.parents
+        for file, relative in sources(name):
+            path = file.resolve()
+            if not (is_below and written in path.parents):
+                found.setdefault(path, (name, file, relative))
+    return list(found.values())
 
 
 def _console() -> Console:
@@ -127,7 +138,7 @@ def _report(
 
     files = tuple(item.file for _, item in stamped)
     if as_json:
-        problems = [{"code": finding.code, "message": finding.message} for finding in findings]
+        problems = [_as_object(finding) for finding in findings]
         value = {"schema_version": SCHEMA_VERSION, "files": instrumented.as_object(files), "findings": problems}
         click.echo(json.dumps(value, indent=2))
     elif show_table and not quiet and files:
@@ -137,16 +148,29 @@ def _report(
     return max((finding.status for finding in findings), default=ExitStatus.OK)
 
 
+def _as_object(finding: Diagnostic) -> dict[str, object]:
+    value: dict[str, object] = {"code": finding.code, "message": finding.message}
+    if finding.position is not None:
+        value |= {"path": finding.position.path, "line": finding.position.line, "column": finding.position.column}
+    return value
+
+
 def _write(stamped: list[tuple[Path, Stamped]], out: Path, *, quiet: bool) -> None:
     """Stamped files under `out` with their relative paths, and one manifest named for the only file or for the folder."""
     from autostamp.hooks.instrument import manifest_of
-    from autostamp.runtime.manifest_file import write_manifest, write_whole
+    from autostamp.runtime.manifest_file import encode, write_all
 
-    changed = [(relative, item) for relative, item in stamped if item.is_changed]
-    for relative, item in changed:
-        write_whole(out / relative, item.text)
-    stem = changed[0][0].stem if len(changed) == 1 else "autostamp"
-    manifest = manifest_of(tuple(replace(item.file, path=str(Path(item.file.path).resolve())) for _, item in changed))
-    write_manifest(out / f"{stem}.manifest.json", manifest)
+    changed = {out / relative: item for relative, item in stamped if item.is_changed}
+    for relative, item in stamped:
+        other = changed.get(out / relative, item)
+        if other is not item:
+            detail = f"{item.file.path} and {other.file.path} would both be written to {out / relative}"
+            raise AutostampError.of("AS9001", detail=detail)
+    stem = next(iter(changed)).stem if len(changed) == 1 else "autostamp"
+    listing = out / f"{stem}.manifest.json"
+    manifest = manifest_of(
+        tuple(replace(item.file, path=str(Path(item.file.path).resolve())) for item in changed.values())
+    )
+    write_all({**{path: item.text for path, item in changed.items()}, listing: encode(manifest)})
     if not quiet:
-        click.echo(f"wrote {len(changed)} stamped files and {out / f'{stem}.manifest.json'}", err=True)
+        click.echo(f"wrote {len(changed)} stamped files and {listing}", err=True)

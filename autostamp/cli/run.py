@@ -88,15 +88,27 @@ def command(
         child = subprocess.run(
             [*python, "-m", "autostamp.hooks.program", str(files[0]), *arguments], env=environment, check=False
         )
-        report = msgspec.json.decode(files[1].read_bytes(), type=Report) if files[1].is_file() else None
-    return _conclude(child.returncode, report.findings if report else (), report is not None, out, quiet=quiet)
+        if files[1].is_file():
+            findings = msgspec.json.decode(files[1].read_bytes(), type=Report).findings
+        else:
+            findings = (_why_unreported(python),)
+    return _conclude(child.returncode, findings, out, quiet=quiet)
 
 
-def _conclude(code: int, findings: tuple[Diagnostic, ...], was_reported: bool, out: Path, *, quiet: bool) -> int:
+def _why_unreported(python: list[str]) -> Diagnostic:
+    """Why the child left no report: it could not import us (raises AS5007 then), or it did not come to its end."""
+    probe = subprocess.run(
+        [*python, "-c", "import autostamp.hooks.program"], capture_output=True, text=True, check=False
+    )
+    if probe.returncode:
+        detail = (probe.stderr.strip().splitlines() or ["it cannot import autostamp"])[-1]
+        raise AutostampError.of("AS5007", command=" ".join(python), detail=detail)
+    detail = "the program ended before its records could be read"
+    return Diagnostic.of("AS5003", detail=detail, hint="It was killed, or left through os._exit.")
+
+
+def _conclude(code: int, findings: tuple[Diagnostic, ...], out: Path, *, quiet: bool) -> int:
     """The program's status; ours only when the program itself succeeded."""
-    if not was_reported:
-        detail = "the program ended before its records could be read"
-        findings = (Diagnostic.of("AS5003", detail=detail, hint="It was killed, or left through os._exit."),)
     for finding in findings:
         click.echo(render(finding), err=True)
     if code:
@@ -120,13 +132,22 @@ def _split(program: tuple[str, ...]) -> tuple[list[str], list[str]]:
             at += 2 if words[at] in _PYTHON_FLAGS_WITH_VALUE else 1
         if at >= len(words) or "-c" in words[1:at]:
             raise AutostampError.of("AS5007", command=" ".join(words), detail="it names no script and no module")
-        return [found, *words[1:at]], words[at:]
+        return [found, *words[1:at]], _checked(words[at:])
     if words[0] == "-m" or words[0].endswith(".py"):
-        return [sys.executable], words
+        return [sys.executable], _checked(words)
     script = shutil.which(words[0])
     if script is not None and _is_python_script(Path(script)):
         return [sys.executable], [script, *words[1:]]
     raise AutostampError.of("AS5007", command=words[0], detail="it is not a Python program")
+
+
+def _checked(arguments: list[str]) -> list[str]:
+    """The arguments, when they begin with a script that is there or with `-m` and a name. Raises AS5007 otherwise."""
+    if arguments == ["-m"]:
+        raise AutostampError.of("AS5007", command="-m", detail="it names no module")
+    if arguments[0] != "-m" and not Path(arguments[0]).exists():
+        raise AutostampError.of("AS5007", command=arguments[0], detail="no such file")
+    return arguments
 
 
 def _is_python_script(path: Path) -> bool:

@@ -21,7 +21,7 @@ from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 def command(names: tuple[str, ...], out: Path | None, check_only: bool, quiet: bool) -> int:
     """Restore the sources that `autostamp instrument` stamped."""
     from autostamp.passes import edits
-    from autostamp.runtime.manifest_file import write_whole
+    from autostamp.runtime.manifest_file import write_all
 
     if names == ("-",):
         sys.stdout.buffer.write(edits.strip(sys.stdin.buffer.read(), "<stdin>"))
@@ -30,7 +30,10 @@ def command(names: tuple[str, ...], out: Path | None, check_only: bool, quiet: b
     stripped: list[tuple[Path, bytes]] = []
     for name in names:
         for file, relative in _files(Path(name)):
-            data = file.read_bytes()
+            try:
+                data = file.read_bytes()
+            except OSError as error:
+                raise AutostampError.of("AS9002", path=f"{file}: {error.strerror}") from error
             is_named = Path(name) == file
             if not edits.is_stamped(data) and not (is_named and not check_only):
                 continue
@@ -45,8 +48,7 @@ def command(names: tuple[str, ...], out: Path | None, check_only: bool, quiet: b
                 status = max(status, error.diagnostic.status)
     # Nothing is written unless every file can be restored.
     if status is ExitStatus.OK:
-        for path, original in stripped:
-            write_whole(path, original)
+        write_all(dict(stripped))
         if not quiet and not check_only:
             click.echo(f"restored {len(stripped)} files", err=True)
     return status

@@ -33,7 +33,7 @@ def sources(name: str) -> Iterator[tuple[Path, Path]]:
         return
     try:
         spec = importlib.util.find_spec(name) if all(part.isidentifier() for part in name.split(".")) else None
-    except ImportError:
+    except (ImportError, ValueError):
         spec = None
     if spec is None or (spec.origin is None and not spec.submodule_search_locations):
         raise AutostampError.of("AS9002", path=name)

@@ -129,10 +129,10 @@ def _to_original(summary: traceback.TracebackException, loaded: Loaded) -> None:
             frames.append(frame)
             continue
         line = loaded.original_line(frame.filename, frame.lineno)
-        text = stamped.original.decode().splitlines()[line - 1].strip()
+        text = stamped.original.splitlines()[line - 1].decode().strip()
         frames.append(traceback.FrameSummary(stamped.file.path, line, frame.name, lookup_line=False, line=text))
     summary.stack = traceback.StackSummary.from_list(frames)
-    for nested in (summary.__cause__, summary.__context__):
+    for nested in (summary.__cause__, summary.__context__, *(summary.exceptions or ())):
         if nested is not None:
             _to_original(nested, loaded)
 

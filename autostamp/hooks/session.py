@@ -158,7 +158,7 @@ class Session:
     def write(self, out: Path, command: tuple[str, ...] = ()) -> Manifest:
         """Write the run folder. Raises AS5003 when no record was written (the folder is written all the same).
 
-        After `compile_only` the folder holds manifest and sources, and no regions.
+        After `compile_only` the folder holds manifest and sources, and no regions; AS5003 then means that nothing was compiled.
         """
         manifest = self.manifest()
         regions = {} if self._compile_only else self.regions()
@@ -168,7 +168,8 @@ class Session:
         traces = store.decode_all(manifest, regions)
         rates = [trace.sm_mhz for trace in traces.values() if trace.sm_mhz]
         store.write_run(out, manifest, regions, machine.facts(command, median(rates) if rates else 0.0), texts)
-        if not self._compile_only and not any(lane.events for trace in traces.values() for lane in trace.lanes):
+        recorded = any(lane.events for trace in traces.values() for lane in trace.lanes)
+        if not (manifest.traces if self._compile_only else recorded):
             detail, hint = self._why_empty(manifest.traces)
             raise AutostampError.of("AS5003", detail=detail, hint=hint)
         return manifest
@@ -197,7 +198,9 @@ def _importer(name: str) -> str:
     """A module that holds a reference to `name`, the best guess at who imported it."""
     module = sys.modules[name]
     for other, holder in list(sys.modules.items()):
-        if other != name and not other.startswith(name) and any(value is module for value in vars(holder).values()):
+        # Every package holds its own modules, whoever imported them.
+        is_family = f"{name}.".startswith(f"{other}.") or other.startswith(f"{name}.")
+        if not is_family and any(value is module for value in vars(holder).values()):
             return other
     return "this program"
 

@@ -95,6 +95,10 @@ def match(call: cst.Call, catalogue: Catalogue, known: Container[str] = ()) -> S
     for row in rows:
         if _is_function(row) and row.owner.rsplit(".", 1)[-1] == last:
             return row
+    named = next((row for row in rows if row.owner == "NamedBarrier"), None)
+    if named is not None and any(arg.keyword is not None and arg.keyword.value == "barrier_id" for arg in call.args):
+        # The method knows its barrier: this is the function of that name, `pipeline.sync(barrier_id=1)`.
+        return replace(named, owner="cutlass.pipeline", stage_from=StageFrom.BARRIER_ID)
     return _by_arguments(rows, len(call.args))
 
 

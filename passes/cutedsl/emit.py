@@ -75,11 +75,10 @@ def _statement(found: FoundSite) -> list[Edit]:
 
 
 def _expression(found: FoundSite) -> list[Edit]:
-    """`_as.around(n, _as.enter(n, ...), call)`. With a receiver that is itself a call, `see` opens the site instead."""
+    """`_as.around(n, _as.enter(n, ...), call)`. Behind a receiver that syncs itself, `see` opens the site instead."""
     start, end = found.outer
     rank = 2 * found.depth
-    opens_later = any(operand.keyword == "receiver" and not operand.is_pure for operand in found.operands)
-    first = "None" if opens_later else _first(found, found.operands)
+    first = "None" if found.is_chained else _first(found, found.operands)
     return [
         Edit(start, start, f"_as.around({found.site.number}, {first}, ", RANK_STAMP + rank),
         *_seen(found, found.depth),

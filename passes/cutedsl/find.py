@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -50,6 +50,7 @@ class _Scope:
     loops: int = 0
     guard: str = ""
     role_depth: int = 0
+    loop_role_depth: int = 0
     is_header: bool = False
 
 
@@ -62,8 +63,16 @@ def decorators(function: cst.FunctionDef) -> list[str]:
 class Finder:
     """One walk over one module. `found` holds the result after `run`."""
 
-    def __init__(self, data: bytes, module: cst.Module, catalogue: calls.Catalogue, import_text: str) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        module: cst.Module,
+        catalogue: calls.Catalogue,
+        import_text: str,
+        is_selected: Callable[[Site], bool],
+    ) -> None:
         self._import_text = import_text
+        self._is_selected = is_selected
         self._data = data
         self._module = module
         self._catalogue = catalogue
@@ -120,7 +129,7 @@ class Finder:
             if isinstance(statement, cst.FunctionDef):
                 name = statement.name.value
                 self._local.add(name)
-                if any(_KERNEL.match(text) for text in decorators(statement)):
+                if _is_kernel(statement) and not _has_buffer(statement):
                     self._kernels[name] = f"{prefix}{name}"
                 self._collect(statement.body.body, f"{prefix}{name}.")
             elif isinstance(statement, cst.SimpleStatementLine):
@@ -157,26 +166,25 @@ class Finder:
             else:
                 self._compound(block, index, statement, scope)
 
-    def _suite(self, owner: cst.CSTNode, suite: cst.BaseSuite) -> Block:
+    def _suite(self, suite: cst.BaseSuite) -> Block:
         """The statements of a suite; its floor is where the header line ends."""
-        first = suite.body[0]
-        if isinstance(suite, cst.SimpleStatementSuite):
-            return Block(suite.body, self._spans.of(first)[0])
-        start = self._places.start(first)
-        header = self._spans.of(owner)[0]
-        # The suite's own span begins after the header's newline and comment.
-        floor = max(header, min(self._spans.of(suite)[0], start) - 1)
-        return Block(suite.body, floor)
+        if isinstance(suite, cst.IndentedBlock):
+            # The suite's own span begins with its first statement, after blank lines and comments.
+            return Block(suite.body, self._text.line_end(self._spans.of(suite.header)[0]))
+        return Block(suite.body, self._spans.of(suite.body[0])[0])
 
     def _class(self, node: cst.ClassDef, scope: _Scope) -> None:
         name = f"{scope.qualname}.{node.name.value}".lstrip(".")
-        self._block(self._suite(node, node.body), replace(scope, qualname=name, function=None))
+        header = replace(scope, is_header=True)
+        for part in (*node.decorators, *node.bases, *node.keywords):
+            self._expression(part, header, Shape.EXPRESSION)
+        self._block(self._suite(node.body), replace(scope, qualname=name, function=None))
 
     def _function(self, node: cst.FunctionDef, scope: _Scope) -> None:
         marks = decorators(node)
         name = node.name.value
         qualname = f"{scope.qualname}.{name}".lstrip(".")
-        is_kernel = any(_KERNEL.match(text) for text in marks)
+        is_kernel = _is_kernel(node)
         inner = _Scope(
             qualname=qualname,
             forwarders=(*scope.forwarders, name) if self._may_forward(name, scope) else scope.forwarders,
@@ -185,23 +193,21 @@ class Finder:
             kernel=qualname if is_kernel else "",
         )
         header = replace(scope, is_header=True)
-        for part in (node.params, *node.decorators):
+        # libcst's span of a parameter is its name alone, so defaults are looked at by themselves.
+        defaults = (parameter.default for parameter in _parameters(node.params) if parameter.default is not None)
+        for part in (*node.decorators, *defaults):
             self._expression(part, header, Shape.EXPRESSION)
-        block = self._suite(node, node.body)
-        if is_kernel and not self._has_parameter(node):
+        block = self._suite(node.body)
+        is_bound = is_kernel and not _has_buffer(node)
+        if is_bound:
             self._open_kernel(node, block, qualname)
         self._block(block, inner)
-        if is_kernel and not self._has_parameter(node):
+        if is_bound:
             self._close_kernel(block)
 
     def _may_forward(self, name: str, scope: _Scope) -> bool:
         """True for a method, or a function of a sync module's name: where its callers are recognised by that name."""
         return scope.function is None and (bool(scope.qualname) or calls.has_function(self._catalogue, name))
-
-    @staticmethod
-    def _has_parameter(node: cst.FunctionDef) -> bool:
-        parameters = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
-        return any(parameter.name.value == _BUFFER for parameter in parameters)
 
     def _open_kernel(self, node: cst.FunctionDef, block: Block, qualname: str) -> None:
         line = bisect_left(self._lines, self._spans.of(node.name)[0] + 1)
@@ -209,13 +215,11 @@ class Finder:
         self._add_parameter(node)
         text = f'_as.bind({_BUFFER}, "{qualname}")'
         first = block.statements[0]
-        is_docstring = (
-            isinstance(first, cst.SimpleStatementLine)
-            and isinstance(first.body[0], cst.Expr)
-            and isinstance(first.body[0].value, (cst.SimpleString, cst.ConcatenatedString))
-        )
-        if is_docstring and len(block.statements) == 1:
-            self.found.frame_edits.append(self._places.after(block, 0, text, RANK_BIND))
+        smalls = first.body if isinstance(first, cst.SimpleStatementLine) else ()
+        is_docstring = bool(smalls) and _is_string(smalls[0])
+        if is_docstring and (len(block.statements) == 1 or len(smalls) > 1):
+            end = self._spans.of(smalls[0])[1]
+            self.found.frame_edits.append(Edit(end, end, f"; {text}", RANK_BIND))
         else:
             self.found.frame_edits.append(self._places.before(block, 1 if is_docstring else 0, text, RANK_BIND))
 
@@ -229,13 +233,14 @@ class Finder:
 
     def _add_parameter(self, node: cst.FunctionDef) -> None:
         """Append `mProf=None` to a signature, after the last parameter that may precede it."""
-        if self._has_parameter(node):
+        if _has_buffer(node):
             return
         params = node.params
-        star = params.star_arg if isinstance(params.star_arg, cst.Param) else None
-        ordinary = (*params.posonly_params, *params.params, *((star,) if star else ()), *params.kwonly_params)
-        if ordinary:
-            end = self._parameter_end(ordinary[-1])
+        last = [parameter for parameter in _parameters(params) if parameter is not params.star_kwarg][-1:]
+        if last:
+            end = self._parameter_end(last[0])
+            if last[0] in params.posonly_params:
+                end = self._spans.of(params.posonly_ind)[0] + 1  # type: ignore[arg-type]
             self.found.frame_edits.append(Edit(end, end, f", {_BUFFER}=None"))
             return
         opening = self._data.index(b"(", self._spans.of(node.name)[1]) + 1
@@ -270,14 +275,14 @@ class Finder:
     def _branch(
         self, owner: cst.If | cst.Else, suite: cst.BaseSuite, scope: _Scope, guard: str, name: str, *, is_role: bool
     ) -> None:
-        block = self._suite(owner, suite)
+        block = self._suite(suite)
         if is_role and not name and scope.kernel:
             name = self._role_of(owner, suite, block)
         inner = replace(scope, guard=guard, role=scope.role or name, role_depth=scope.role_depth + bool(name))
         if name:
             self.found.frame_edits.append(self._places.before(block, 0, f'_as.role("{name}")', RANK_ROLE))
         self._block(block, inner)
-        if name:
+        if name and not _is_left_early(block):
             rank = RANK_ROLE_END - inner.role_depth
             self.found.frame_edits.append(self._places.after(block, len(block.statements) - 1, "_as.role_end()", rank))
 
@@ -286,38 +291,42 @@ class Finder:
         start, end = self._spans.of(owner)[0], self._text.line_end(block.floor - 1)
         header = self._data[start:end].decode(errors="replace").split("\n")[-1]
         return (
-            roles.from_helpers(self._helpers(block), self._local)
+            roles.from_helpers(self._helpers(block.statements), self._local)
             or roles.from_comment(header)
             or roles.from_pipelines(self._source(suite))
         )
 
-    def _helpers(self, block: Block) -> list[str]:
-        """Callees of the calls that stand as statements of their own in the block."""
+    def _helpers(self, statements: Sequence[cst.CSTNode]) -> list[str]:
+        """Callees of the calls that stand as statements of their own, those in compile-time branches included."""
         found: list[str] = []
-        for statement in block.statements:
-            smalls = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+        for statement in statements:
+            smalls = statement.body if isinstance(statement, cst.SimpleStatementLine) else (statement,)
             for small in smalls:
                 value = small.value if isinstance(small, (cst.Expr, cst.Assign)) else None
                 if isinstance(value, cst.Call):
                     found.append(calls.dotted(value.func))
+            if isinstance(statement, cst.If) and roles.is_compile_time(self._source(statement.test)):
+                found += self._helpers(statement.body.body)
+                orelse = statement.orelse
+                found += self._helpers((orelse,) if isinstance(orelse, cst.If) else orelse.body.body if orelse else ())
         return found
 
     def _compound(self, block: Block, index: int, node: Statement, scope: _Scope) -> None:
         if isinstance(node, cst.While) and self._loop(block, index, node, scope):
             return
         is_loop = isinstance(node, (cst.For, cst.While))
-        inner = replace(scope, loops=scope.loops + 1) if is_loop else scope
+        inner = replace(scope, loops=scope.loops + 1, loop_role_depth=scope.role_depth) if is_loop else scope
         if isinstance(node, cst.With):
             inner = replace(inner, guard=" ".join(self._source(item.item) for item in node.items)[:80])
         for child in node.children:
-            self._child(child, node, inner)
+            self._child(child, inner)
 
-    def _child(self, child: cst.CSTNode, owner: cst.CSTNode, scope: _Scope) -> None:
+    def _child(self, child: cst.CSTNode, scope: _Scope) -> None:
         if isinstance(child, (cst.IndentedBlock, cst.SimpleStatementSuite)):
-            self._block(self._suite(owner, child), scope)
+            self._block(self._suite(child), scope)
         elif isinstance(child, (cst.Else, cst.Finally, cst.ExceptHandler, cst.ExceptStarHandler, cst.MatchCase)):
             for grandchild in child.children:
-                self._child(grandchild, child, scope)
+                self._child(grandchild, scope)
         elif isinstance(child, (cst.BaseExpression, cst.WithItem)):
             self._expression(child, scope, Shape.CONDITION)
 
@@ -331,19 +340,21 @@ class Finder:
         if reason is not None:
             self._skip(call, row, scope, *reason)
             return True
-        places = (
-            self._places.before(block, index, "@enter@", RANK_STAMP),
-            self._places.after(block, index, "@exit@", RANK_STAMP),
-        )
         site = self._site(call, replace(row, kind=Kind.WAIT), Shape.WAIT_LOOP, scope)
+        places: tuple[Edit, ...] = ()
+        if self._is_selected(site):  # a place that is asked for must be used: others may share its line
+            places = (
+                self._places.before(block, index, "@enter@", RANK_STAMP),
+                self._places.after(block, index, "@exit@", RANK_STAMP),
+            )
         operands = calls.operands(call, row, self._spans, self._data)
         self.found.sites.append(FoundSite(site, Form.LOOP, self._spans.of(node), operands, 0, row.group, places))
         return True
 
     def _small(self, small: cst.BaseSmallStatement, scope: _Scope) -> None:
         start, end = self._spans.of(small)
-        if isinstance(small, cst.Return) and scope.kernel:
-            self.found.frame_edits.append(Edit(start, start, "_as.release(); ", RANK_RELEASE))
+        if isinstance(small, (cst.Return, cst.Break, cst.Continue)):
+            self._leave(small, start, scope)
         if isinstance(small, (cst.Import, cst.ImportFrom)):
             return
         if _any_between(self._launch_candidates, start, end):
@@ -363,6 +374,15 @@ class Finder:
             nested = Shape.RETURNED if isinstance(small, cst.Return) else Shape.EXPRESSION
             self._expression(small, scope, nested)
 
+    def _leave(self, small: cst.BaseSmallStatement, start: int, scope: _Scope) -> None:
+        """End the role branches that a `return`, `break` or `continue` jumps out of, and release the lane at a return."""
+        is_return = isinstance(small, cst.Return)
+        left = scope.role_depth if is_return else scope.role_depth - scope.loop_role_depth
+        if left:
+            self.found.frame_edits.append(Edit(start, start, "_as.role_end(); " * left, RANK_ROLE_END))
+        if is_return and scope.kernel:
+            self.found.frame_edits.append(Edit(start, start, "_as.release(); ", RANK_RELEASE))
+
     def _expression(self, node: cst.CSTNode, scope: _Scope, shape: Shape, depth: int = 0) -> None:
         """Calls anywhere inside an expression: they are stamped in expression form."""
         start, end = self._spans.of(node)
@@ -374,24 +394,31 @@ class Finder:
             return
         if isinstance(node, cst.Lambda):
             shape = Shape.LAMBDA
-        elif isinstance(node, cst.Attribute) and node.attr.value in self._catalogue.by_method:
+        elif isinstance(node, cst.FormattedString):
+            scope = replace(scope, is_header=True)
+        elif isinstance(node, (cst.Attribute, cst.Name)):
             self._reference(node, scope)
-        for child in node.children:
+        children = (node.value,) if isinstance(node, cst.Attribute) else node.children
+        for child in children:
             if not isinstance(child, _WHITESPACE):
                 self._expression(child, scope, shape, depth)
 
     def _inside(self, call: cst.Call, scope: _Scope, depth: int) -> None:
         """Calls nested in a call: in its receiver (a chain) or in its arguments."""
         func = call.func
-        self._expression(func.value if isinstance(func, cst.Attribute) else func, scope, Shape.CHAINED, depth)
+        if not isinstance(func, cst.Name):
+            self._expression(func.value if isinstance(func, cst.Attribute) else func, scope, Shape.CHAINED, depth)
         for arg in call.args:
             self._expression(arg.value, scope, Shape.ARGUMENT, depth)
 
-    def _reference(self, node: cst.Attribute, scope: _Scope) -> None:
+    def _reference(self, node: cst.Attribute | cst.Name, scope: _Scope) -> None:
         """A function of a sync module passed as a value, `hook_fn=cute.arch.cluster_wait`."""
-        owner = calls.dotted(node.value).rsplit(".", 1)[-1]
-        for row in self._catalogue.by_method[node.attr.value]:
-            if "." in row.owner and row.owner.rsplit(".", 1)[-1] == owner and row.kind in (Kind.WAIT, Kind.SIGNAL):
+        *owner, name = calls.dotted(node).rsplit(".", 2)[-2:]
+        if not owner and name not in self._imported:
+            return
+        for row in self._catalogue.by_method.get(name, ()):
+            is_function = "." in row.owner and (not owner or row.owner.rsplit(".", 1)[-1] == owner[0])
+            if is_function and row.kind in (Kind.WAIT, Kind.SIGNAL):
                 self._skip(node, row, scope, "AS2107", "a reference, called elsewhere")
                 return
 
@@ -409,15 +436,16 @@ class Finder:
             return
         site = self._site(call, row, shape, scope)
         operands = calls.operands(call, row, self._spans, self._data)
-        is_chained = any(operand.keyword == "receiver" and "(" in operand.text for operand in operands)
+        # Stamps of a receiver's own call must not fall between those of this one.
+        is_chained = any(item.keyword == "receiver" and self._has_candidate(item.start, item.end) for item in operands)
+        form, outer = Form.EXPRESSION, self._spans.of(call)
         if statement is not None and not is_chained:
-            self.found.sites.append(FoundSite(site, Form.STATEMENT, statement, operands, depth, row.group))
-        else:
-            self.found.sites.append(FoundSite(site, Form.EXPRESSION, self._spans.of(call), operands, depth, row.group))
+            form, outer = Form.STATEMENT, statement
+        self.found.sites.append(FoundSite(site, form, outer, operands, depth, row.group, is_chained=is_chained))
 
     def _reason_to_skip(self, call: cst.Call, row: SyncOp, scope: _Scope) -> tuple[str, str] | None:
         if scope.is_header:
-            return "AS2105", "in a decorator or a default value"
+            return "AS2105", "in a decorator, a base class, a default value or an f-string"
         if scope.function is None:
             return "AS2108", "outside any function"
         name = call.func.value if isinstance(call.func, cst.Name) else ""
@@ -486,6 +514,22 @@ class Finder:
             self._hosts[id(scope.function)] = scope.function
 
 
+def _is_kernel(function: cst.FunctionDef) -> bool:
+    return any(_KERNEL.match(text) for text in decorators(function))
+
+
+def _has_buffer(function: cst.FunctionDef) -> bool:
+    """True for a function with a parameter of the buffer's name: its author passes the buffer on."""
+    return any(parameter.name.value == _BUFFER for parameter in _parameters(function.params))
+
+
+def _parameters(params: cst.Parameters) -> tuple[cst.Param, ...]:
+    """All parameters in the order of the signature."""
+    star = (params.star_arg,) if isinstance(params.star_arg, cst.Param) else ()
+    rest = (params.star_kwarg,) if params.star_kwarg is not None else ()
+    return (*params.posonly_params, *params.params, *star, *params.kwonly_params, *rest)
+
+
 def _imported_names(small: cst.BaseSmallStatement) -> Iterator[str]:
     """Names that a `from x import a as b` binds."""
     if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
@@ -495,16 +539,26 @@ def _imported_names(small: cst.BaseSmallStatement) -> Iterator[str]:
                 yield name.value
 
 
+def _is_left_early(block: Block) -> bool:
+    """True when the block's last statement jumps out of it."""
+    last = block.statements[-1]
+    small = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+    return isinstance(small, (cst.Return, cst.Break, cst.Continue))
+
+
 def _is_prologue(statement: cst.CSTNode) -> bool:
     """True for a docstring or a `__future__` import, which must stay first in a module."""
     if not isinstance(statement, cst.SimpleStatementLine):
         return False
     first = statement.body[0]
-    if isinstance(first, cst.Expr):
-        return isinstance(first.value, (cst.SimpleString, cst.ConcatenatedString))
-    return (
-        isinstance(first, cst.ImportFrom) and isinstance(first.module, cst.Name) and first.module.value == "__future__"
-    )
+    if isinstance(first, cst.ImportFrom):
+        return isinstance(first.module, cst.Name) and first.module.value == "__future__"
+    return _is_string(first)
+
+
+def _is_string(small: cst.BaseSmallStatement) -> bool:
+    """True for a string that stands alone: a docstring, where it comes first."""
+    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
 def _any_between(offsets: list[int], start: int, end: int) -> bool:

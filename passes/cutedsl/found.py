@@ -37,7 +37,7 @@ class FoundSite:
     """A site and its geometry. `outer` spans the statement (STATEMENT) or the call (EXPRESSION); `edits` are those of a LOOP.
 
     `depth` is the nesting depth of the call within its statement: it orders insertions that meet at one offset; `group`
-    is what the op waits on when it has no operand.
+    is what the op waits on when it has no operand; `is_chained` says that the receiver makes a sync call of its own.
     """
 
     site: Site
@@ -47,6 +47,7 @@ class FoundSite:
     depth: int = 0
     group: str = ""
     loop_places: tuple[Edit, ...] = ()
+    is_chained: bool = False
 
 
 @dataclass

@@ -7,7 +7,9 @@ import ast
 import codecs
 import hashlib
 import re
+import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import libcst as cst
 
@@ -29,8 +31,12 @@ _DSL = re.compile(rb"\bcutlass\b|\bcute\b")
 
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """A file after instrumentation. `text` equals the original when there was nothing to do."""
+    """A file after instrumentation. `text` equals the original when there was nothing to do.
 
+    `given` is what was to be stamped: the original, or the text of an earlier instrumentation.
+    """
+
+    given: bytes
     original: bytes
     text: bytes
     file: SourceFile
@@ -38,8 +44,13 @@ class Stamped:
 
     @property
     def is_changed(self) -> bool:
-        """True when stamps were put in."""
+        """True when stamps are in the text."""
         return bool(self.edits)
+
+    @property
+    def would_change(self) -> bool:
+        """True when the text differs from what was given."""
+        return self.text != self.given
 
     def line_map(self) -> editing.LineMap:
         """Lines of the stamped text to lines of the original."""
@@ -74,13 +85,14 @@ def instrument(data: bytes, path: str, options: InstrumentOptions | None = None,
         skips=tuple(found.skips),
         kernels=tuple(found.kernels),
     )
-    stamped = Stamped(original, text, file, made)
+    stamped = Stamped(data, original, text, file, made)
     if made:
         _check(stamped, path)
     return stamped
 
 
 def _find(original: bytes, path: str, options: InstrumentOptions, catalogue: Catalogue) -> Found:
+    selection.check(options.selection)
     bom = len(codecs.BOM_UTF8) if original.startswith(codecs.BOM_UTF8) else 0
     try:
         source = original[bom:].decode()
@@ -88,22 +100,36 @@ def _find(original: bytes, path: str, options: InstrumentOptions, catalogue: Cat
         raise AutostampError.of("AS1002", path=path, detail=str(error)) from error
     try:
         tree = cst.parse_module(source)
+        # libcst reads "\r" alone as a newline too; offsets into the original are only true when it writes back what it read.
+        if tree.code != source:
+            raise AutostampError.of("AS1001", path=path, detail="libcst does not write it back unchanged")
+        is_selected = partial(selection.is_selected, selection=options.selection, path=path)
+        found = Finder(original[bom:], tree, catalogue, emit.import_text(key_of(original)), is_selected).run()
     except cst.ParserSyntaxError as error:
-        line = source.splitlines()[error.raw_line - 1] if error.raw_line <= len(source.splitlines()) else ""
-        position = Position(path, error.raw_line, error.raw_column + 1, line)
-        raise AutostampError.of("AS1001", position, path=path, detail=error.message) from error
-    # libcst reads "\r" alone as a newline too; offsets into the original are only true when it writes back what it read.
-    if tree.code != source:
-        raise AutostampError.of("AS1001", path=path, detail="libcst does not write it back unchanged")
-    finder = Finder(original[bom:], tree, catalogue, emit.import_text(key_of(original)))
-    found = finder.run()
+        raise (_refused(original, path) or AutostampError.of("AS1001", path=path, detail=error.message)) from error
+    except RecursionError as error:
+        raise AutostampError.of("AS1001", path=path, detail="it is nested too deeply") from error
     _select(found, path, options)
     return found.shifted(bom) if bom else found
 
 
+def _refused(text: bytes, path: str, code: str = "AS1001") -> AutostampError | None:
+    """The finding with Python's own position and words (libcst's are vague) when Python does not take `text`."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the author's code, an invalid escape for example
+            ast.parse(text.decode("utf-8-sig"))  # of bytes, Python counts columns in bytes
+    except SyntaxError as error:
+        line = (error.text or "").rstrip("\r\n")
+        position = Position(path, error.lineno, max(1, error.offset or 1), line) if error.lineno else None
+        return AutostampError.of(code, position, path=path, detail=error.msg)
+    except ValueError as error:
+        return AutostampError.of(code, path=path, detail=str(error))
+    return None
+
+
 def _select(found: Found, path: str, options: InstrumentOptions) -> None:
     """Move sites that the user did not select to the skips. Their numbers stay."""
-    selection.check(options.selection)
     kept = []
     for item in found.sites:
         site = item.site
@@ -121,9 +147,7 @@ def _check(stamped: Stamped, path: str) -> None:
     """The promises about the text, checked on every file: strip gives the original back and the result is Python."""
     if editing.strip(stamped.text, path) != stamped.original:
         raise AutostampError.of("AS3001", path=path)
-    try:
-        ast.parse(stamped.text)
-    except SyntaxError as error:
-        line = (error.text or "").rstrip("\n")
-        position = Position(path, error.lineno or 1, error.offset or 1, line)
-        raise AutostampError.of("AS3003", position, path=path, detail=error.msg) from error
+    refused = _refused(stamped.text, path, "AS3003")
+    if refused is not None:
+        # libcst reads the syntax of newer Pythons than the one that runs: then it is the original that is not Python here.
+        raise _refused(stamped.original, path) or refused

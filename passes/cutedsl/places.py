@@ -22,7 +22,7 @@ Statement = cst.BaseStatement | cst.BaseSmallStatement
 # Order of insertions that meet at one offset. At the end of a line: the stamp after the call, the end of inner branches, what
 # belongs before the following compound statement, the kernel's release. At the start of a line the mirror image.
 RANK_AFTER_COMPOUND, RANK_ROLE_END_AT_START, RANK_BIND, RANK_ROLE, RANK_STAMP = -3000, -2000, -30, -20, 0
-RANK_ROLE_END, RANK_BEFORE_COMPOUND, RANK_RELEASE = 1000, 2000, 3000
+RANK_ROLE_END, RANK_BEFORE_COMPOUND, RANK_RELEASE, RANK_OWN_LINE_BEFORE = 1000, 2000, 3000, 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Places:
                 return Edit(above, above, f"{indent}{text}", rank)
             line = above
         start = self._text.line_start(start)
-        return Edit(start, start, f"{indent}{text}{self._text.newline}", rank)
+        return Edit(start, start, f"{indent}{text}{self._text.newline}", RANK_OWN_LINE_BEFORE + rank)
 
     def after(self, block: Block, index: int, text: str, rank: int) -> Edit:
         """An edit that runs `text` after statement `index` of `block`, or before it when the statement leaves the block."""
@@ -128,7 +128,7 @@ class Places:
             last = statement.body[-1] if isinstance(statement, cst.SimpleStatementLine) else statement
             start, end = self._spans.of(last)
             if isinstance(last, _LEAVES):
-                return Edit(start, start, f"{text}; ", -rank)
+                return Edit(start, start, f"{text}; ", rank)
             return Edit(end, end, f"; {text}", rank)
         following = block.statements[index + 1] if index + 1 < len(block.statements) else None
         if isinstance(following, cst.SimpleStatementLine):

@@ -46,22 +46,31 @@ _FILLER |= {
     "one",
 }
 _COMMENT = re.compile(r"#\s*([A-Za-z][\w ]{1,23})\s*$")
+_DIRECTIVES = {"fixme", "nosec", "noqa", "pragma", "todo"}
 _CONSUMES = re.compile(r"\.(?:consumer_wait|wait_and_advance)\w*\(")
 _PRODUCES = re.compile(r"\.(?:producer_acquire|acquire_and_advance)\w*\(")
+_COMPILE_TIME = re.compile(r"\b(?:const_expr|range_constexpr)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 _NOT_ROLES = ("const_expr(", "range_constexpr(")
 _HELPER = re.compile(r"(?:self\.)?([A-Za-z_]\w*)\Z")
 
 
 def is_role_test(test: str) -> bool:
     """True when a condition's text asks which warp (or warpgroup) is running, at run time."""
-    return not any(mark in test for mark in _NOT_ROLES) and any(_WARPISH.search(name) for name in _NAME.findall(test))
+    asked = _COMPILE_TIME.sub("", test)
+    return not any(mark in asked for mark in _NOT_ROLES) and any(_WARPISH.search(name) for name in _NAME.findall(asked))
+
+
+def is_compile_time(test: str) -> bool:
+    """True when the condition is decided while tracing, so that its branch belongs to the code around it."""
+    return _NOT_ROLES[0] in test and not is_role_test(test)
 
 
 def from_test(test: str) -> str:
     """Role named by the names in the condition, or ''. A negated condition names the warps that are not in the branch."""
-    if re.search(r"\bnot\b|!=", test):
+    asked = _COMPILE_TIME.sub("", test)
+    if re.search(r"\bnot\b|!=", asked):
         return ""
-    for name in _NAME.findall(test):
+    for name in _NAME.findall(asked):
         last = name.rsplit(".", 1)[-1]
         if not _WARPISH.search(last):
             continue
@@ -85,7 +94,8 @@ def from_helpers(calls: list[str], known: set[str]) -> str:
 def from_comment(line: str) -> str:
     """Role named by a short comment at the end of the branch's line, or ''."""
     match = _COMMENT.search(line)
-    return match[1].strip().lower().replace(" ", "_") if match else ""
+    words = match[1].lower().split() if match else []
+    return "" if set(words) & _DIRECTIVES else "_".join(words)
 
 
 def from_pipelines(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType
@@ -53,9 +54,8 @@ class _Lane:
     uses_single: bool = False
 
 
-@dataclass
-class _Trace:
-    """The lane being traced, if any. Tracing is single-threaded: the DSL holds one MLIR context."""
+class _Trace(threading.local):
+    """The lane that this thread is tracing, if any: each thread traces in an MLIR context of its own."""
 
     lane: _Lane | None = None
 
@@ -110,6 +110,8 @@ class Stamper:
         if lane.uses_single:
             emit.release_single(in_block, lane.single, lane.header, trace.capacity)
         RECORDER.add(trace)
+        # One exit is traced of a kernel's several; keeping the lane would keep the whole trace's values alive.
+        _TRACE.lane = None
 
     def hand(self, buffer: Any) -> dict[str, Any]:
         """Keyword arguments that pass a buffer given by hand on to the kernel; none without one, so nothing changes."""

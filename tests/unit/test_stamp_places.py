@@ -110,6 +110,7 @@ def test_64_bit_store_of_something_else_is_no_stamp() -> None:
         ("async-group", "WARPGROUP.DEPBAR.LE gsb0, 0x1\n"),
         ("async-group", "DEPBAR.LE SB0, 0x0\n"),
         ("cluster", "UCGABAR_WAIT\n"),
+        ("grid", "ACQBULK\n"),
         ("grid", "LDG.E.STRONG.GPU R3, desc[UR4][R2.64]\n"),
     ],
 )

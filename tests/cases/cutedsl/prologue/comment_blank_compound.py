@@ -1,0 +1,6 @@
+# cutlass helpers
+
+
+@staticmethod
+def step(cute):
+    cute.arch.sync_warp()

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+"""A module."""
+
+from __future__ import annotations
+
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); import cutlass.cute as cute
+
+
+@cute.jit
+def step():
+    _as.enter(1, text='warp'); cute.arch.sync_warp(); _as.exit(1)

@@ -1,0 +1,5 @@
+"""Helpers of cute
+kernels."""
+class Helpers:
+    def step(self, cute):
+        cute.arch.sync_warp()

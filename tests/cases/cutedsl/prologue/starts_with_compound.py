@@ -1,0 +1,2 @@
+def step(cute):
+    cute.arch.sync_warp()

@@ -1,0 +1,11 @@
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); import cutlass.cute as cute
+
+
+@cute.jit
+def step(pipe, state):
+    """Calls pipe.consumer_wait(state)."""
+    # pipe.consumer_wait(state)
+    print("pipe.consumer_wait(state)")
+    _as.enter(1, pipe, state=state); pipe.consumer_wait(state); _as.exit(1)  # pipe.consumer_release(state)
+    consumer_wait = 1
+    return {"wait": consumer_wait, "release": pipe.release}

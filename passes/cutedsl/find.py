@@ -15,8 +15,8 @@ from autostamp.model.site import KernelDef, Shape, Site, Skip, Span
 from autostamp.model.sync import Kind, SyncOp
 from autostamp.passes.cutedsl import calls, roles
 from autostamp.passes.cutedsl.found import Form, Found, FoundSite
+from autostamp.passes.cutedsl.frames import WHITESPACE, Frames, decorators, has_buffer, is_kernel, parameters
 from autostamp.passes.cutedsl.places import (
-    RANK_BIND,
     RANK_RELEASE,
     RANK_ROLE,
     RANK_ROLE_END,
@@ -28,13 +28,10 @@ from autostamp.passes.cutedsl.places import (
 )
 from autostamp.passes.cutedsl.spans import Spans
 
-_KERNEL = re.compile(r"^(?:cute|cutlass|cute_ext)[\w.]*\.kernel$|^kernel$")
 _JIT = re.compile(r"^(?:cute|cutlass|cute_ext)[\w.]*\.(?:jit|kernel)$|^(?:jit|kernel|dsl_user_op)$")
 _DECLARATIVE = re.compile(rb"\btask_scheduling\b")
 _DECLARED = {"acquire", "wait", "commit", "release", "try_acquire", "try_wait", "tail"}
 _OFF = re.compile(rb"#\s*autostamp:\s*off\b")
-_BUFFER = "mProf"
-_WHITESPACE = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comment, cst.Newline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +49,6 @@ class _Scope:
     role_depth: int = 0
     loop_role_depth: int = 0
     is_header: bool = False
-
-
-def decorators(function: cst.FunctionDef) -> list[str]:
-    """Dotted names of a function's decorators, calls unwrapped."""
-    nodes = (item.decorator for item in function.decorators)
-    return [calls.dotted(node.func if isinstance(node, cst.Call) else node) for node in nodes]
 
 
 class Finder:
@@ -86,8 +77,7 @@ class Finder:
         self._launch_candidates: list[int] = []
         self._local: set[str] = set()
         self._imported: set[str] = set()
-        self._hosts: dict[int, cst.FunctionDef] = {}
-        self._threaded: set[str] = set()
+        self._frames = Frames(data, self._spans, self._places)
         self.found = Found()
 
     def run(self) -> Found:
@@ -97,31 +87,19 @@ class Finder:
             names = "|".join(re.escape(name) for name in self._kernels).encode()
             self._launch_candidates = [hit.start() for hit in re.finditer(rb"\b(?:" + names + rb")\s*\(", self._data)]
         self._block(Block(self._module.body, 0), _Scope())
-        for host in self._hosts.values():
-            self._add_parameter(host)
-        self._import()
+        self._frames.thread_hosts()
+        self.found.import_edit = self._frames.imported(self._module.body, self._import_text)
+        self.found.frame_edits += self._frames.edits
         order = sorted(self.found.sites, key=lambda item: (item.site.span.start, item.site.span.end))
         self.found.sites = [
             replace(item, site=replace(item.site, number=number)) for number, item in enumerate(order, 1)
         ]
         self.found.skips.sort(key=lambda skip: skip.span.start)
         self.found.kernels = [
-            replace(kernel, is_threaded=kernel.name.rsplit(".", 1)[-1] in self._threaded)
+            replace(kernel, is_threaded=kernel.name.rsplit(".", 1)[-1] in self._frames.threaded)
             for kernel in self.found.kernels
         ]
         return self.found
-
-    def _import(self) -> None:
-        """Where the stamper is imported: after the docstring and the `__future__` imports."""
-        body = self._module.body
-        index = 0
-        while index < len(body) and _is_prologue(body[index]):
-            index += 1
-        block = Block(body, 0)
-        if index < len(body):
-            self.found.import_edit = self._places.before(block, index, self._import_text, RANK_BIND)
-        elif body:
-            self.found.import_edit = self._places.after(block, index - 1, self._import_text, RANK_BIND)
 
     def _collect(self, statements: Sequence[cst.CSTNode], prefix: str) -> None:
         """Names of kernels and functions, before the walk meets their uses."""
@@ -129,7 +107,7 @@ class Finder:
             if isinstance(statement, cst.FunctionDef):
                 name = statement.name.value
                 self._local.add(name)
-                if _is_kernel(statement) and not _has_buffer(statement):
+                if is_kernel(statement) and not has_buffer(statement):
                     self._kernels[name] = f"{prefix}{name}"
                 self._collect(statement.body.body, f"{prefix}{name}.")
             elif isinstance(statement, cst.SimpleStatementLine):
@@ -184,80 +162,31 @@ class Finder:
         marks = decorators(node)
         name = node.name.value
         qualname = f"{scope.qualname}.{name}".lstrip(".")
-        is_kernel = _is_kernel(node)
+        is_entry = is_kernel(node)
         inner = _Scope(
             qualname=qualname,
             forwarders=(*scope.forwarders, name) if self._may_forward(name, scope) else scope.forwarders,
             function=node,
-            is_device=scope.is_device or is_kernel or any(_JIT.match(text) for text in marks),
-            kernel=qualname if is_kernel else "",
+            is_device=scope.is_device or is_entry or any(_JIT.match(text) for text in marks),
+            kernel=qualname if is_entry else "",
         )
         header = replace(scope, is_header=True)
         # libcst's span of a parameter is its name alone, so defaults are looked at by themselves.
-        defaults = (parameter.default for parameter in _parameters(node.params) if parameter.default is not None)
+        defaults = (parameter.default for parameter in parameters(node.params) if parameter.default is not None)
         for part in (*node.decorators, *defaults):
             self._expression(part, header, Shape.EXPRESSION)
         block = self._suite(node.body)
-        is_bound = is_kernel and not _has_buffer(node)
-        if is_bound:
-            self._open_kernel(node, block, qualname)
+        if is_entry:
+            line = bisect_left(self._lines, self._spans.of(node.name)[0] + 1)
+            self.found.kernels.append(KernelDef(qualname, line, is_threaded=False, host=""))
+            self._frames.open(node, block, qualname)
         self._block(block, inner)
-        if is_bound:
-            self._close_kernel(block)
+        if is_entry:
+            self._frames.close(block)
 
     def _may_forward(self, name: str, scope: _Scope) -> bool:
         """True for a method, or a function of a sync module's name: where its callers are recognised by that name."""
         return scope.function is None and (bool(scope.qualname) or calls.has_function(self._catalogue, name))
-
-    def _open_kernel(self, node: cst.FunctionDef, block: Block, qualname: str) -> None:
-        line = bisect_left(self._lines, self._spans.of(node.name)[0] + 1)
-        self.found.kernels.append(KernelDef(qualname, line, is_threaded=False, host=""))
-        self._add_parameter(node)
-        text = f'_as.bind({_BUFFER}, "{qualname}")'
-        first = block.statements[0]
-        smalls = first.body if isinstance(first, cst.SimpleStatementLine) else ()
-        is_docstring = bool(smalls) and _is_string(smalls[0])
-        if is_docstring and (len(block.statements) == 1 or len(smalls) > 1):
-            end = self._spans.of(smalls[0])[1]
-            self.found.frame_edits.append(Edit(end, end, f"; {text}", RANK_BIND))
-        else:
-            self.found.frame_edits.append(self._places.before(block, 1 if is_docstring else 0, text, RANK_BIND))
-
-    def _close_kernel(self, block: Block) -> None:
-        last = block.statements[-1]
-        smalls = last.body if isinstance(last, cst.SimpleStatementLine) else ()
-        if not (smalls and isinstance(smalls[-1], (cst.Return, cst.Raise))):
-            self.found.frame_edits.append(
-                self._places.after(block, len(block.statements) - 1, "_as.release()", RANK_RELEASE)
-            )
-
-    def _add_parameter(self, node: cst.FunctionDef) -> None:
-        """Append `mProf=None` to a signature, after the last parameter that may precede it."""
-        if _has_buffer(node):
-            return
-        params = node.params
-        last = [parameter for parameter in _parameters(params) if parameter is not params.star_kwarg][-1:]
-        if last:
-            end = self._parameter_end(last[0])
-            if last[0] in params.posonly_params:
-                end = self._spans.of(params.posonly_ind)[0] + 1  # type: ignore[arg-type]
-            self.found.frame_edits.append(Edit(end, end, f", {_BUFFER}=None"))
-            return
-        opening = self._data.index(b"(", self._spans.of(node.name)[1]) + 1
-        tail = ", " if params.star_kwarg is not None else ""
-        self.found.frame_edits.append(Edit(opening, opening, f"{_BUFFER}=None{tail}"))
-
-    def _parameter_end(self, parameter: cst.Param) -> int:
-        """End of a parameter with its annotation and default; libcst's span of it is the name alone."""
-        last: cst.BaseExpression = parameter.name
-        if parameter.default is not None:
-            last = parameter.default
-        elif parameter.annotation is not None:
-            last = parameter.annotation.annotation
-        end = self._spans.of(last)[1]
-        for _ in last.rpar:
-            end = self._data.index(b")", end) + 1
-        return end
 
     def _if(self, node: cst.If, scope: _Scope) -> None:
         """An if-chain: each branch that a test on the warp index guards is a role branch."""
@@ -357,8 +286,8 @@ class Finder:
             self._leave(small, start, scope)
         if isinstance(small, (cst.Import, cst.ImportFrom)):
             return
-        if _any_between(self._launch_candidates, start, end):
-            self._launches(small, scope)
+        if scope.function is not None and not scope.kernel and _any_between(self._launch_candidates, start, end):
+            self._frames.launches(small, scope.function, self._kernels)
         if not self._has_candidate(start, end):
             return
         value: cst.BaseExpression | None = None
@@ -400,7 +329,7 @@ class Finder:
             self._reference(node, scope)
         children = (node.value,) if isinstance(node, cst.Attribute) else node.children
         for child in children:
-            if not isinstance(child, _WHITESPACE):
+            if not isinstance(child, WHITESPACE):
                 self._expression(child, scope, shape, depth)
 
     def _inside(self, call: cst.Call, scope: _Scope, depth: int) -> None:
@@ -497,38 +426,6 @@ class Finder:
             guard=scope.guard,
         )
 
-    def _launches(self, small: cst.BaseSmallStatement, scope: _Scope) -> None:
-        """Kernel calls in this statement: the buffer is passed on by keyword, so mangled kernel names do not change."""
-        if scope.kernel or scope.function is None:
-            return
-        for call in _kernel_calls(small, self._kernels):
-            name = call.func.attr.value if isinstance(call.func, cst.Attribute) else call.func.value  # type: ignore[attr-defined]
-            end = self._spans.of(call)[1] - 1
-            lead = ", "
-            if call.args:
-                end = self._spans.of(call.args[-1])[1]
-            else:
-                lead = ""
-            self.found.frame_edits.append(Edit(end, end, f"{lead}**_as.hand({_BUFFER})"))
-            self._threaded.add(name)
-            self._hosts[id(scope.function)] = scope.function
-
-
-def _is_kernel(function: cst.FunctionDef) -> bool:
-    return any(_KERNEL.match(text) for text in decorators(function))
-
-
-def _has_buffer(function: cst.FunctionDef) -> bool:
-    """True for a function with a parameter of the buffer's name: its author passes the buffer on."""
-    return any(parameter.name.value == _BUFFER for parameter in _parameters(function.params))
-
-
-def _parameters(params: cst.Parameters) -> tuple[cst.Param, ...]:
-    """All parameters in the order of the signature."""
-    star = (params.star_arg,) if isinstance(params.star_arg, cst.Param) else ()
-    rest = (params.star_kwarg,) if params.star_kwarg is not None else ()
-    return (*params.posonly_params, *params.params, *star, *params.kwonly_params, *rest)
-
 
 def _imported_names(small: cst.BaseSmallStatement) -> Iterator[str]:
     """Names that a `from x import a as b` binds."""
@@ -546,34 +443,7 @@ def _is_left_early(block: Block) -> bool:
     return isinstance(small, (cst.Return, cst.Break, cst.Continue))
 
 
-def _is_prologue(statement: cst.CSTNode) -> bool:
-    """True for a docstring or a `__future__` import, which must stay first in a module."""
-    if not isinstance(statement, cst.SimpleStatementLine):
-        return False
-    first = statement.body[0]
-    if isinstance(first, cst.ImportFrom):
-        return isinstance(first.module, cst.Name) and first.module.value == "__future__"
-    return _is_string(first)
-
-
-def _is_string(small: cst.BaseSmallStatement) -> bool:
-    """True for a string that stands alone: a docstring, where it comes first."""
-    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
-
-
 def _any_between(offsets: list[int], start: int, end: int) -> bool:
     """True when the sorted `offsets` hold one in [start, end)."""
     index = bisect_left(offsets, start)
     return index < len(offsets) and offsets[index] < end
-
-
-def _kernel_calls(node: cst.CSTNode, kernels: dict[str, str]) -> Iterator[cst.Call]:
-    """Calls of `self.<kernel>(...)` or `<kernel>(...)`, wherever they stand in a statement."""
-    if isinstance(node, cst.Call):
-        func = node.func
-        is_method = isinstance(func, cst.Attribute) and isinstance(func.value, cst.Name) and func.attr.value in kernels
-        if is_method or (isinstance(func, cst.Name) and func.value in kernels):
-            yield node
-    for child in node.children:
-        if not isinstance(child, _WHITESPACE):
-            yield from _kernel_calls(child, kernels)

@@ -62,14 +62,20 @@ class Places:
     def __init__(self, text: Text, spans: Spans) -> None:
         self._text = text
         self._spans = spans
-        self._taken: dict[int, str] = {}
+        self._taken: dict[int, tuple[str, int]] = {}
 
     def _blank(self, line: int, indent: str, text: str, rank: int) -> Edit | None:
-        """Use the blank line at `line`, or add to it when it already holds a statement of the same indentation."""
-        if line not in self._taken:
-            self._taken[line] = indent
-            return Edit(line, line, f"{indent}{text}", rank)
-        return Edit(line, line, f"; {text}", rank) if self._taken[line] == indent else None
+        """Use the blank line at `line`, or add to it when it already holds a statement of the same indentation.
+
+        Places are asked for in the order of execution, so what comes later goes behind, whatever its own rank.
+        """
+        known_indent, known_rank = self._taken.get(line, (indent, None))
+        if known_indent != indent:
+            return None
+        if known_rank is not None:
+            rank = known_rank + 1
+        self._taken[line] = (indent, rank)
+        return Edit(line, line, f"{indent}{text}" if known_rank is None else f"; {text}", rank)
 
     def start(self, statement: Statement) -> int:
         """Offset of the statement's first byte, decorators included."""
@@ -114,9 +120,11 @@ class Places:
             above = self._text.line_start(line - 1)
             if above <= floor:
                 break
-            if not self._text.data[above : line - 1].strip() and above not in self._taken:
-                self._taken[above] = indent
-                return Edit(above, above, f"{indent}{text}", rank)
+            if not self._text.data[above : line - 1].strip():
+                edit = self._blank(above, indent, text, rank)
+                if edit is not None:
+                    return edit
+                break  # what stands there must run first
             line = above
         start = self._text.line_start(start)
         return Edit(start, start, f"{indent}{text}{self._text.newline}", RANK_OWN_LINE_BEFORE + rank)

@@ -99,8 +99,8 @@ def test_statements_of_one_indentation_share_a_blank_line() -> None:
     assert place("if a: b\n\nif c: d\n", 0, is_before=False, times=2) == "if a: b\nS(); S1()\nif c: d\n"
 
 
-def test_a_blank_line_is_used_once_by_what_comes_before() -> None:
-    assert place("if a: b\n\nif c: d\n", 1, is_before=True, times=2) == "if a: b\nS()\nS1()\nif c: d\n"
+def test_a_blank_line_is_shared_in_the_order_asked_for() -> None:
+    assert place("if a: b\n\nif c: d\n", 1, is_before=True, times=2) == "if a: b\nS(); S1()\nif c: d\n"
 
 
 def test_lines_of_a_text() -> None:

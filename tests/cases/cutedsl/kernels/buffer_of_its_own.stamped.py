@@ -3,7 +3,7 @@ from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); i
 
 @cute.kernel
 def traced(a, mProf=None):
-    _as.enter(1, text='CTA'); cute.arch.sync_threads(); _as.exit(1)
+    _as.bind(None, "traced"); _as.enter(1, text='CTA'); cute.arch.sync_threads(); _as.exit(1); _as.release()
 
 
 @cute.jit

@@ -12,8 +12,7 @@ def step(bar, other, phase):
     _as.enter(2, pointer=other, text='other')
     while not cute.arch.mbarrier_try_wait(other, phase):
         pass
-    _as.exit(2)
-    _as.enter(3, pointer=bar, text='bar')
+    _as.exit(2); _as.enter(3, pointer=bar, text='bar')
     while not cute.arch.mbarrier_try_wait(bar, phase):
         pass
     _as.exit(3)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile FlashAttention through its own interface, with no GPU: `python -m tests.flash.compile_flash OUT ARCH DIRECTION MODE`.
+"""Compile FlashAttention through its own interface, with no GPU: `python -m tests.flash.compile_flash OUT ARCH MODE`.
 
-Tensors are torch's fake ones. OUT gets a folder per case (`causal`, `full`) with the PTX and cubin files that the DSL dumped,
-and, when stamped, `manifest.json` and `traces.json`, which says which kernel traces of the manifest belong to which case.
+Tensors are torch's fake ones. OUT gets a folder per case (`forward-causal`, ...) with the PTX and cubin files that the DSL
+dumped, and, when stamped, `manifest.json` and `traces.json`, which says which kernel traces belong to which case.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import os
 import sys
 from pathlib import Path
 
-CASES = {"causal": True, "full": False}
+MASKS = {"causal": True, "full": False}
+CASES = {f"{direction}-{mask}": (direction, mask) for direction in ("forward", "backward") for mask in MASKS}
 SMS = {"sm_90": 132, "sm_100": 148}
 """Multiprocessors of H200 (SXM) and B200: FlashAttention sizes persistent grids by them."""
 
@@ -58,8 +59,8 @@ def compile_case(direction: str, *, is_causal: bool) -> None:
             interface._flash_attn_bwd(q, k, v, out, dout, lse, causal=is_causal)
 
 
-def main(out: Path, arch: str, direction: str, mode: str) -> None:
-    """Compile both cases; `mode` is clean (no hook), off (hook, no recorder) or stamped."""
+def main(out: Path, arch: str, mode: str) -> None:
+    """Compile all cases; `mode` is clean (no hook), off (hook, no recorder) or stamped."""
     dump = out / "dump"
     dump.mkdir(parents=True)
     prepare_environment(dump, arch)
@@ -72,9 +73,9 @@ def main(out: Path, arch: str, direction: str, mode: str) -> None:
     answer_for_hardware(arch)
     traces: dict[str, list[int]] = {}
     known = 0
-    for case, is_causal in CASES.items():
-        compile_case(direction, is_causal=is_causal)
-        # The two cases may dump files of equal names: move them out of each other's way.
+    for case, (direction, mask) in CASES.items():
+        compile_case(direction, is_causal=MASKS[mask])
+        # Cases may dump files of equal names: move them out of each other's way.
         (out / case).mkdir()
         for file in sorted(dump.iterdir()):
             file.rename(out / case / file.name)

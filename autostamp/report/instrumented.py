@@ -10,6 +10,9 @@ from autostamp.model.manifest import SourceFile
 from autostamp.model.site import KernelDef
 from autostamp.model.sync import Kind
 
+_ONLY_COUNTED = ("AS2101", "AS2102", "AS2103", "AS2104")
+"""Polls, fences, forwarding wrappers, declarations: nobody waits at these lines, or their callers are stamped."""
+
 
 def as_object(files: tuple[SourceFile, ...]) -> list[dict[str, Any]]:
     """One entry a file: kernels, sites by kind and role, skips by code."""
@@ -40,7 +43,7 @@ def as_object(files: tuple[SourceFile, ...]) -> list[dict[str, Any]]:
 
 
 def as_text(files: tuple[SourceFile, ...]) -> str:
-    """The table, then every skipped call that was not skipped for being no wait or signal."""
+    """The table, the kernels, and every call that a user may have expected to be stamped; the others are only counted."""
     rows: list[tuple[str, ...]] = [("file", "kernels", "waits", "signals", "roles", "skipped")]
     rows += [_row(file) for file in files]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -50,7 +53,10 @@ def as_text(files: tuple[SourceFile, ...]) -> str:
         lines += [
             f"{file.path}:{skip.span.line}:{skip.span.column}: {skip.code} {skip.text} ({skip.reason})"
             for skip in file.skips
+            if skip.code not in _ONLY_COUNTED
         ]
+    if any(skip.code in _ONLY_COUNTED for file in files for skip in file.skips):
+        lines.append(f"calls skipped for {', '.join(_ONLY_COUNTED)} are listed in the manifest and by --json")
     return "\n".join(lines)
 
 

@@ -89,6 +89,11 @@ def match(call: cst.Call, catalogue: Catalogue, known: Container[str] = ()) -> S
     if receiver is None:
         return next((row for row in rows if _is_function(row)), _own_function(name, rows, call, known))
     chain = dotted(receiver)
+    if chain.split(".")[0] == "self":
+        # A method of the program's own class that has a module function's name, `self.barrier(i)`, is not that function.
+        rows = tuple(row for row in rows if not _is_function(row))
+        if not rows:
+            return None
     if set(chain.split(".")) & _HOST_RECEIVERS:
         return None
     last = chain.rsplit(".", 1)[-1]

@@ -30,6 +30,8 @@ def site_edits(found: FoundSite) -> list[Edit]:
     """The edits of one site."""
     if found.form is Form.LOOP:
         return _loop(found)
+    if found.form is Form.REFERENCE:
+        return _reference(found)
     if found.form is Form.EXPRESSION:
         return _expression(found)
     return _statement(found)
@@ -99,4 +101,14 @@ def _loop(found: FoundSite) -> list[Edit]:
     return [
         Edit(before.start, before.end, before.text.replace("@enter@", first), before.rank),
         Edit(after.start, after.end, after.text.replace("@exit@", _last(found)), after.rank),
+    ]
+
+
+def _reference(found: FoundSite) -> list[Edit]:
+    """`_as.wrap(n, cute.arch.cluster_wait, "wait", 'cluster')`: a function that stamps around the one that it calls."""
+    start, end = found.outer
+    kind = "wait" if found.site.kind is Kind.WAIT else "signal"
+    return [
+        Edit(start, start, f"_as.wrap({found.site.number}, ", RANK_STAMP + 2 * found.depth),
+        Edit(end, end, f', "{kind}", {found.group or found.site.method!r})', RANK_STAMP - 2 * found.depth),
     ]

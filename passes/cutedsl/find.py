@@ -14,7 +14,7 @@ from autostamp.model.edit import Edit
 from autostamp.model.site import KernelDef, Shape, Site, Skip, Span
 from autostamp.model.sync import Kind, SyncOp
 from autostamp.passes.cutedsl import calls, roles
-from autostamp.passes.cutedsl.found import Form, Found, FoundSite
+from autostamp.passes.cutedsl.found import Form, Found, FoundSite, OperandText
 from autostamp.passes.cutedsl.frames import WHITESPACE, Frames, decorators, has_buffer, is_kernel, parameters
 from autostamp.passes.cutedsl.places import (
     RANK_RELEASE,
@@ -269,14 +269,14 @@ class Finder:
         if reason is not None:
             self._skip(call, row, scope, *reason)
             return True
-        site = self._site(call, replace(row, kind=Kind.WAIT), Shape.WAIT_LOOP, scope)
+        operands = calls.operands(call, row, self._spans, self._data)
+        site = self._site(call, replace(row, kind=Kind.WAIT), Shape.WAIT_LOOP, scope, operands)
         places: tuple[Edit, ...] = ()
         if self._is_selected(site):  # a place that is asked for must be used: others may share its line
             places = (
                 self._places.before(block, index, "@enter@", RANK_STAMP),
                 self._places.after(block, index, "@exit@", RANK_STAMP),
             )
-        operands = calls.operands(call, row, self._spans, self._data)
         self.found.sites.append(FoundSite(site, Form.LOOP, self._spans.of(node), operands, 0, row.group, places))
         return True
 
@@ -326,7 +326,7 @@ class Finder:
         elif isinstance(node, cst.FormattedString):
             scope = replace(scope, is_header=True)
         elif isinstance(node, (cst.Attribute, cst.Name)):
-            self._reference(node, scope)
+            self._reference(node, scope, depth)
         children = (node.value,) if isinstance(node, cst.Attribute) else node.children
         for child in children:
             if not isinstance(child, WHITESPACE):
@@ -340,7 +340,7 @@ class Finder:
         for arg in call.args:
             self._expression(arg.value, scope, Shape.ARGUMENT, depth)
 
-    def _reference(self, node: cst.Attribute | cst.Name, scope: _Scope) -> None:
+    def _reference(self, node: cst.Attribute | cst.Name, scope: _Scope, depth: int) -> None:
         """A function of a sync module passed as a value, `hook_fn=cute.arch.cluster_wait`."""
         *owner, name = calls.dotted(node).rsplit(".", 2)[-2:]
         if not owner and name not in self._imported:
@@ -348,7 +348,11 @@ class Finder:
         for row in self._catalogue.by_method.get(name, ()):
             is_function = "." in row.owner and (not owner or row.owner.rsplit(".", 1)[-1] == owner[0])
             if is_function and row.kind in (Kind.WAIT, Kind.SIGNAL):
-                self._skip(node, row, scope, "AS2107", "a reference, called elsewhere")
+                if scope.function is None or scope.is_header:
+                    self._skip(node, row, scope, "AS2107", "a reference outside any function")
+                    return
+                site = self._site(node, row, Shape.REFERENCE, scope, ())
+                self.found.sites.append(FoundSite(site, Form.REFERENCE, self._spans.of(node), (), depth, row.group))
                 return
 
     def _call(self, call: cst.Call, scope: _Scope, shape: Shape, statement: tuple[int, int] | None, depth: int) -> None:
@@ -363,8 +367,8 @@ class Finder:
         if reason is not None:
             self._skip(call, row, scope, *reason)
             return
-        site = self._site(call, row, shape, scope)
         operands = calls.operands(call, row, self._spans, self._data)
+        site = self._site(call, row, shape, scope, operands)
         # Stamps of a receiver's own call must not fall between those of this one.
         is_chained = any(item.keyword == "receiver" and self._has_candidate(item.start, item.end) for item in operands)
         form, outer = Form.EXPRESSION, self._spans.of(call)
@@ -399,8 +403,9 @@ class Finder:
         text = " ".join(self._source(node).split())[:120]
         self.found.skips.append(Skip(self._span(node), text, row.method, row.kind, scope.qualname, code, reason))
 
-    def _site(self, call: cst.Call, row: SyncOp, shape: Shape, scope: _Scope) -> Site:
-        operands = calls.operands(call, row, self._spans, self._data)
+    def _site(
+        self, node: cst.CSTNode, row: SyncOp, shape: Shape, scope: _Scope, operands: tuple[OperandText, ...]
+    ) -> Site:
         by_keyword = {operand.keyword: operand.text for operand in operands}
         barrier = (
             by_keyword.get("receiver")
@@ -411,8 +416,8 @@ class Finder:
         )
         return Site(
             number=0,
-            span=self._span(call),
-            text=" ".join(self._source(call).split())[:160],
+            span=self._span(node),
+            text=" ".join(self._source(node).split())[:160],
             method=row.method,
             owner=row.owner,
             kind=row.kind,

@@ -11,11 +11,14 @@ from autostamp.model.site import KernelDef, Site, Skip, Span
 
 
 class Form(StrEnum):
-    """How a site is stamped: statements around it, an expression around the call, or statements around a polling loop."""
+    """How a site is stamped: statements or an expression around the call, statements around a polling loop, or a wrapped
+    reference to the function that is called elsewhere.
+    """
 
     STATEMENT = "statement"
     EXPRESSION = "expression"
     LOOP = "loop"
+    REFERENCE = "reference"
 
 
 @dataclass(frozen=True, slots=True)

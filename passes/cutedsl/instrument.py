@@ -26,6 +26,8 @@ from autostamp.passes.cutedsl.find import Finder
 from autostamp.passes.cutedsl.found import Found
 
 _KERNEL = re.compile(rb"@[\w.]*\bkernel\b")
+# The name that stamped files call us by; one of the author's own would be overwritten.
+_ALIAS = re.compile(rb"(?<![\w.])_as(?!\w)")
 _DSL = re.compile(rb"\bcutlass\b|\bcute\b")
 
 
@@ -75,6 +77,8 @@ def instrument(data: bytes, path: str, options: InstrumentOptions | None = None,
     if _DSL.search(original) and (catalogue.pattern.search(original) or _KERNEL.search(original)):
         found = _find(original, path, options, catalogue)
     made = tuple(editing.ordered(emit.edits(found)))
+    if made and _ALIAS.search(original):
+        raise AutostampError.of("AS1005", path=path)
     text = editing.apply(original, made)
     file = SourceFile(
         key=key_of(original),

@@ -9,7 +9,10 @@ from cutlass._mlir import ir
 
 _FUNCTIONS = ("cuda.kernel", "gpu.func", "func.func", "llvm.func")
 _ELECT = ("elect_sync", "elect.sync")
+_THREAD_INDEX = ("nvvm.read.ptx.sreg.tid.x", "nvvm.read.ptx.sreg.laneid")
 _CONDITION_DEPTH = 6
+_EQUAL = 0  # arith::CmpIPredicate::eq
+WARP_SIZE = 32
 
 
 def _operation(thing: Any) -> Any:
@@ -52,17 +55,41 @@ def type_of(function: Any) -> str:
 
 
 def in_single_thread_region() -> bool:
-    """True where a condition around the insertion point comes from `elect.sync`: one thread runs, maybe not lane 0."""
+    """True where a condition around the insertion point picks one thread that may not be lane 0.
+
+    Either the condition comes from `elect.sync`, or it compares the thread or lane index with a constant of another lane.
+    """
     return any(
-        operation.name == "scf.if" and _comes_from_elect(operation.operands[0], _CONDITION_DEPTH)
+        operation.name == "scf.if" and _picks_a_thread(operation.operands[0], _CONDITION_DEPTH)
         for operation in enclosing_operations()
     )
 
 
-def _comes_from_elect(value: Any, depth: int) -> bool:
+def _picks_a_thread(value: Any, depth: int) -> bool:
     owner = _operation(value.owner)
     if depth == 0 or not hasattr(owner, "operands"):
         return False
     if any(mark in owner.name for mark in _ELECT):
         return True
-    return any(_comes_from_elect(operand, depth - 1) for operand in owner.operands)
+    if owner.name == "arith.cmpi":
+        return _is_other_lane(owner)
+    return any(_picks_a_thread(operand, depth - 1) for operand in owner.operands)
+
+
+def _is_other_lane(comparison: Any) -> bool:
+    """True for `thread index == constant` where the constant's lane is not 0."""
+    is_equality = int(ir.IntegerAttr(comparison.attributes["predicate"]).value) == _EQUAL
+    owners = [_operation(operand.owner) for operand in comparison.operands]
+    if not is_equality or not all(hasattr(owner, "operands") for owner in owners):
+        return False
+    constants = [owner for owner in owners if owner.name == "arith.constant"]
+    if len(constants) != 1 or not any(_is_thread_index(owner) for owner in owners):
+        return False
+    return int(ir.IntegerAttr(constants[0].attributes["value"]).value) % WARP_SIZE != 0
+
+
+def _is_thread_index(operation: Any) -> bool:
+    """True for the register itself and its remainder; a quotient is the same in all lanes of a warp."""
+    if operation.name in ("arith.remsi", "arith.remui"):
+        operation = _operation(operation.operands[0].owner)
+    return operation.name in _THREAD_INDEX

@@ -7,9 +7,11 @@ them any function reached by the trace finds the lane through this module, so no
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType
@@ -159,6 +161,23 @@ class Stamper:
     def signal(self, site: int) -> None:
         """Stamp after a signal."""
         self._finish(site, "signal")
+
+    def wrap(self, site: int, function: Callable[..., Any], kind: str, text: str) -> Callable[..., Any]:
+        """A function that stamps around `function`, which the program passes on to be called elsewhere.
+
+        With no lane bound it is `function` itself.
+        """
+        if _current() is None:
+            return function
+
+        @functools.wraps(function)
+        def stamped(*args: Any, **kwargs: Any) -> Any:
+            self._start(site, kind == "wait", None, {"text": text})
+            result = function(*args, **kwargs)
+            self._finish(site, "exit" if kind == "wait" else "signal")
+            return result
+
+        return stamped
 
     def around(self, site: int, _first: None, value: Any) -> Any:
         """Expression form: `around(n, enter(n, ...), call)` stamps after the call and returns the call's value.

@@ -4,7 +4,7 @@
 What counts as ours, and is taken out of the stamped tree before it is compared:
 - imports of `autostamp`, and an assignment of what a name bound by one of them returns (the file's stamper);
 - statements that only call such a name, unless an argument makes a sync call of its own;
-- `around(site, first, value)` and `see(site, value, ...)` on such a name, which stand for `value`;
+- `around(site, first, value)`, `see(site, value, ...)` and `wrap(site, value, ...)` on such a name, which stand for `value`;
 - the parameter `mProf`, and the argument that passes it on (also as `**hand(mProf)` on such a name);
 - a `finally` that is empty once stamps are out;
 - an assignment to a name that starts with `_autostamp`, whose value goes back to where the name is read.
@@ -21,7 +21,7 @@ from tests.corpus.count import sync_calls
 
 PARAMETER = "mProf"
 PREFIX = "_autostamp"
-VALUE_OF = {"around": 2, "see": 1}
+VALUE_OF = {"around": 2, "see": 1, "wrap": 1}
 """Stamps that return one of their arguments: which."""
 
 

@@ -194,6 +194,9 @@ class Recorder:
 
     signal = exit
 
+    def wrap(self, _site: int, function: Any, _kind: str, _text: str) -> Any:
+        return function
+
     def around(self, site: int, _first: object, value: Any) -> Any:
         self.exit(site)
         return value

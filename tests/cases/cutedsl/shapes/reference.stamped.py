@@ -5,9 +5,9 @@ from cutlass.cute.arch import cluster_arrive, cluster_wait
 
 @cute.jit
 def step(reduce, x, n, pipe, hook_fn):
-    reduce(x, hook_fn=cute.arch.cluster_wait if cutlass.const_expr(n > 1) else None)
-    reduce(x, hook_fn=cluster_wait)
-    _as.open(1, text='cluster'); cluster_arrive(); _as.signal(1)
+    reduce(x, hook_fn=_as.wrap(1, cute.arch.cluster_wait, "wait", 'cluster') if cutlass.const_expr(n > 1) else None)
+    reduce(x, hook_fn=_as.wrap(2, cluster_wait, "wait", 'cluster'))
+    _as.open(3, text='cluster'); cluster_arrive(); _as.signal(3)
     hook_fn()
-    wait = cute.arch.cluster_wait
+    wait = _as.wrap(4, cute.arch.cluster_wait, "wait", 'cluster')
     return reduce(x, wait)

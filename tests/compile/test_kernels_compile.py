@@ -206,18 +206,31 @@ def lane_end(base: int, capacity: int, lane: int) -> int:
 
 
 @each_kernel
-def test_only_an_elected_thread_writes_the_second_lane(builds, arch, name):
+def test_only_a_thread_that_may_not_be_lane_0_writes_the_second_lane(builds, arch, name):
     built = builds[arch]
     for trace in built.traces(name):
         text = built.ptx(name, trace)
         main = lane_end(built.address(trace), trace.capacity, 0)
         single = lane_end(built.address(trace), trace.capacity, layout.WARPS)
         of_elected = {
-            row.signal for row in trace.instances if built.site(row).method == "mbarrier_arrive_and_expect_tx"
+            row.signal
+            for row in trace.instances
+            if built.site(row).method == "mbarrier_arrive_and_expect_tx" or built.site(row).guard == "tidx == LAST"
         }
         for stamp in ptx_text.stamps(text):
             reached = {number & 0xFFFFFFFF for number in ptx_text.constants_behind(text, stamp.limit)}
             assert (main in reached, single in reached) == (stamp.event not in of_elected, stamp.event in of_elected)
+
+
+@each_arch
+def test_a_function_passed_on_is_stamped_where_it_is_called(builds, arch):
+    built = builds[arch]
+    (trace,) = built.traces("one_thread")
+    (row,) = by_method(built, trace, "sync_threads")
+    assert built.site(row).shape is Shape.REFERENCE
+    assert (row.kind, row.signals) == ("wait", ("cta",))
+    assert 0 < row.enter < row.exit
+    assert [step.split(":")[0] for step in row.call_path] == ["kernel", "meet"]
 
 
 @each_arch

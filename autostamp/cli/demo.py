@@ -44,7 +44,7 @@ def command(out: Path) -> int:
     for path, what in (
         (out / "source", "stamped source and manifest"),
         (stamped, "stamped cubin, PTX beside it"),
-        (run, "run folder: manifest, records, machine facts, sources"),
+        (run, "run folder: manifest, records, machine facts"),
         (out / "gemm.svg", "timeline, for any browser"),
         (out / "gemm.pftrace", "timeline, for a Perfetto viewer"),
     ):

@@ -66,6 +66,7 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS5006", "{module} was asked for but never imported", "Check the name; --instrument takes a module, a package or a file of the program.", _FINDINGS),
     ("AS5007", "cannot run {command}: {detail}", "Give a Python program: `autostamp run -- python bench.py` or `-m package`.", _USAGE),
     ("AS5008", "cupy is not installed: {detail}", "pip install 'autostamp[cuda13]' (or cuda12).", _NO_DEVICE),
+    ("AS5009", "{module} is loaded by {loader}, past autostamp's hook", "Load it as an ordinary source file, or stamp it on disk first.", _FINDINGS),
     ("AS6001", "{path} is not a readable record file: {detail}", "The run was cut short or the file was truncated: record again.", _FINDINGS),
     ("AS6002", "the manifest does not belong to these records: {detail}", "Use the manifest of the same run.", _FINDINGS),
     ("AS6003", "{path} is not a manifest: {detail}", "Give the *.manifest.json or RUN/manifest.json that autostamp wrote.", _FINDINGS),

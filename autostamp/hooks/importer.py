@@ -106,6 +106,10 @@ class StampingFinder(MetaPathFinder):
             return None
         self.loaded.met.update(item.text for item in covering)
         if type(spec.loader) is not SourceFileLoader:
+            # Extension modules and namespace packages hold no source; another tool's loader may hold one that we would miss.
+            if origin.endswith(".py"):
+                loader = type(spec.loader).__name__
+                self.loaded.findings.append(Diagnostic.of("AS5009", module=fullname, loader=loader))
             return None
         spec.loader = StampingLoader(fullname, origin, self.loaded)
         return spec

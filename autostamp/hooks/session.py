@@ -7,6 +7,7 @@ import atexit
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autostamp import __version__
-from autostamp.diagnostics import AutostampError, Diagnostic
+from autostamp.diagnostics import AutostampError, Diagnostic, render
 from autostamp.hooks import caches
 from autostamp.hooks.complete import complete
 from autostamp.hooks.importer import Loaded, StampingFinder, StampingLoader
@@ -219,5 +220,7 @@ def session(
     try:
         yield opened
         opened.write(Path(out), tuple(sys.argv))
+        for finding in opened.findings():
+            warnings.warn(render(finding), stacklevel=3)
     finally:
         opened.close()

@@ -9,6 +9,7 @@ import itertools
 import py_compile
 import sys
 from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 
 import pytest
@@ -347,3 +348,27 @@ def test_closing_takes_the_hook_out(root, name, open_session):
     session.close()
     session.close()
     assert not hasattr(importlib.import_module(name), "_as")
+
+
+class OtherLoader(SourceFileLoader):
+    """Another tool's rewriting loader."""
+
+
+class OtherFinder(PathFinder):
+    """Finds modules for it."""
+
+    @classmethod
+    def find_spec(cls, fullname, path=None, target=None):
+        spec = super().find_spec(fullname, path, target)
+        if spec is not None and spec.origin:
+            spec.loader = OtherLoader(fullname, spec.origin)
+        return spec
+
+
+def test_a_target_that_another_hook_loads_is_said(root, name, hook, monkeypatch):
+    (root / f"{name}.py").write_text(HELPER, encoding="utf-8")
+    monkeypatch.setattr(sys, "meta_path", [OtherFinder, *sys.meta_path])
+    loaded = hook(name)
+    importlib.import_module(name)
+    assert [(finding.code, "OtherLoader" in finding.message) for finding in loaded.findings] == [("AS5009", True)]
+    assert loaded.stamped == {}

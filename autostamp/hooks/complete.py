@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from autostamp.model.manifest import Barrier, Instance, KernelTrace, SourceFile
 from autostamp.model.site import Site
-from autostamp.model.sync import SyncOp
+from autostamp.model.sync import StageFrom, SyncOp
 from autostamp.passes.catalogue import resolve
 
 _PARTICIPANT = {
@@ -35,14 +35,21 @@ def complete(trace: KernelTrace, files: tuple[SourceFile, ...]) -> KernelTrace:
         if site is None:
             instances.append(instance)
             continue
-        labels.setdefault(instance.barrier, site.barrier)
         barrier = trace.barriers[instance.barrier - 1] if instance.barrier else None
+        labels.setdefault(instance.barrier, _label(site, barrier))
         instances.append(_instance(instance, site, barrier))
     barriers = tuple(
-        replace(barrier, label=_short(barrier.label or labels.get(barrier.number, barrier.type or "barrier")))
+        replace(barrier, label=_short(labels.get(barrier.number) or barrier.label or barrier.type or "barrier"))
         for barrier in trace.barriers
     )
     return replace(trace, instances=tuple(instances), barriers=barriers)
+
+
+def _label(site: Site, barrier: Barrier | None) -> str:
+    """The name of the object that the trace saw, else what the source calls it; a bare number or index says what it numbers."""
+    label = (barrier.label if barrier is not None else "") or site.barrier
+    is_number = site.stage_from is StageFrom.BARRIER_ID and label == site.barrier and not _ENUMERATOR.search(label)
+    return f"barrier {label}" if is_number else label
 
 
 def _short(label: str) -> str:

@@ -31,6 +31,7 @@ from autostamp.passes.cutedsl.spans import Spans
 _JIT = re.compile(r"^(?:cute|cutlass|cute_ext)[\w.]*\.(?:jit|kernel)$|^(?:jit|kernel|dsl_user_op)$")
 _DECLARATIVE = re.compile(rb"\btask_scheduling\b")
 _DECLARED = {"acquire", "wait", "commit", "release", "try_acquire", "try_wait", "tail"}
+_SELF_CALL = re.compile(rb"\bself\.(\w+)\s*\(")
 _OFF = re.compile(rb"#\s*autostamp:\s*off\b")
 
 
@@ -77,12 +78,14 @@ class Finder:
         self._launch_candidates: list[int] = []
         self._local: set[str] = set()
         self._imported: set[str] = set()
+        self._own_methods: set[str] = set()
         self._frames = Frames(data, self._spans, self._places)
         self.found = Found()
 
     def run(self) -> Found:
         """Find everything; sites come out in source order and numbered from 1."""
         self._collect(self._module.body, "")
+        self._own_methods &= self._local
         if self._kernels:
             names = "|".join(re.escape(name) for name in self._kernels).encode()
             self._launch_candidates = [hit.start() for hit in re.finditer(rb"\b(?:" + names + rb")\s*\(", self._data)]
@@ -107,6 +110,9 @@ class Finder:
             if isinstance(statement, cst.FunctionDef):
                 name = statement.name.value
                 self._local.add(name)
+                if name not in self._catalogue.by_method:
+                    calls_of_self = _SELF_CALL.findall(self._data, *self._spans.of(statement))
+                    self._own_methods.update(call.decode() for call in calls_of_self)
                 if is_kernel(statement) and not has_buffer(statement):
                     self._kernels[name] = f"{prefix}{name}"
                 self._collect(statement.body.body, f"{prefix}{name}.")
@@ -186,7 +192,8 @@ class Finder:
 
     def _may_forward(self, name: str, scope: _Scope) -> bool:
         """True for a method, or a function of a sync module's name: where its callers are recognised by that name."""
-        return scope.function is None and (bool(scope.qualname) or calls.has_function(self._catalogue, name))
+        is_known = bool(scope.qualname) or calls.has_function(self._catalogue, name)
+        return scope.function is None and is_known and name not in self._own_methods
 
     def _if(self, node: cst.If, scope: _Scope) -> None:
         """An if-chain: each branch that a test on the warp index guards is a role branch."""
@@ -384,6 +391,8 @@ class Finder:
         name = call.func.value if isinstance(call.func, cst.Name) else ""
         if name in self._local and not calls.has_function(self._catalogue, name):
             return "AS2103", f"{name} is a function of this file, stamped in its body"
+        if calls.dotted(call.func) in {f"self.{method}" for method in self._own_methods}:
+            return "AS2103", f"{row.method} is a method of this file, stamped in its body"
         forwarder = next((name for name in scope.forwarders if name in self._catalogue.by_method), "")
         if forwarder and not scope.kernel:
             return "AS2103", f"inside {forwarder}, whose callers are stamped"

@@ -49,10 +49,11 @@ class StageFrom(StrEnum):
 class SyncOp:
     """One row of the catalogue: a public call that blocks on or signals another warp.
 
-        `method` is the called name; `owner` the class or module that defines it. `signals` lists the sides that the call also
-        arrives on (a TMA producer's acquire arms the full barrier), `is_noop` marks a call that emits no instruction,
-        `is_async` a signal that fires later than its issue. `group` names what the call waits on when no operand does
-    (the thread's wgmma groups, the cluster). `since` and `until` are DSL versions (empty: no bound known).
+            `method` is the called name; `owner` the class or module that defines it. `signals` lists the sides that the call also
+            arrives on (a TMA producer's acquire arms the full barrier), `is_noop` marks a call that emits no instruction,
+            `is_async` a signal that fires later than its issue. `group` names what the call waits on when no operand does
+        (the thread's wgmma groups, the cluster); `receiver` is a text that the receiver must hold, for a method whose name says
+    little. `since` and `until` are DSL versions (empty: no bound known).
     """
 
     owner: str
@@ -64,6 +65,7 @@ class SyncOp:
     is_noop: bool = False
     is_async: bool = False
     group: str = ""
+    receiver: str = ""
     advances: bool = False
     since: str = ""
     until: str = ""

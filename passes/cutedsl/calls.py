@@ -96,6 +96,9 @@ def match(call: cst.Call, catalogue: Catalogue, known: Container[str] = ()) -> S
             return None
     if set(chain.split(".")) & _HOST_RECEIVERS:
         return None
+    rows = tuple(row for row in rows if row.receiver in chain)
+    if not rows:
+        return None
     last = chain.rsplit(".", 1)[-1]
     for row in rows:
         if _is_function(row) and row.owner.rsplit(".", 1)[-1] == last:

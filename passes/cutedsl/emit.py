@@ -65,6 +65,8 @@ def _seen(found: FoundSite, depth: int) -> list[Edit]:
             continue
         is_labelled = operand.keyword in _LABELLED or operand.keyword == "receiver"
         tail = f', "{operand.keyword}", {operand.text!r})' if is_labelled else f', "{operand.keyword}")'
+        if found.is_chained and operand.keyword == "receiver" and found.site.kind is Kind.WAIT:
+            tail = f"{tail[:-1]}, waits=True)"
         made.append(Edit(operand.start, operand.start, f"_as.see({found.site.number}, ", RANK_STAMP + 2 * depth + 1))
         made.append(Edit(operand.end, operand.end, tail, RANK_STAMP - 2 * depth - 1))
     return made

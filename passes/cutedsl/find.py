@@ -134,6 +134,11 @@ class Finder:
     def _has_candidate(self, start: int, end: int) -> bool:
         return _any_between(self._candidates, start, end)
 
+    def _calls_sync(self, start: int, end: int) -> bool:
+        """True when a name of the catalogue is called in [start, end); a variable may have such a name, too."""
+        hits = self._catalogue.pattern.finditer(self._data, start, end)
+        return any(self._data[hit.end() : end].lstrip().startswith(b"(") for hit in hits)
+
     def _block(self, block: Block, scope: _Scope) -> None:
         for index, statement in enumerate(block.statements):
             if isinstance(statement, cst.SimpleStatementLine):
@@ -377,7 +382,7 @@ class Finder:
         operands = calls.operands(call, row, self._spans, self._data)
         site = self._site(call, row, shape, scope, operands)
         # Stamps of a receiver's own call must not fall between those of this one.
-        is_chained = any(item.keyword == "receiver" and self._has_candidate(item.start, item.end) for item in operands)
+        is_chained = any(item.keyword == "receiver" and self._calls_sync(item.start, item.end) for item in operands)
         form, outer = Form.EXPRESSION, self._spans.of(call)
         if statement is not None and not is_chained:
             form, outer = Form.STATEMENT, statement

@@ -140,18 +140,20 @@ class Stamper:
         """Note the barrier and stage of a signal before the call, which may move the state. Emits nothing."""
         self._start(site, False, receiver, operand)
 
-    def see(self, site: int, value: Any, field_name: str, text: str = "") -> Any:
+    def see(self, site: int, value: Any, field_name: str, text: str = "", *, waits: bool = False) -> Any:
         """Pass an operand through unchanged, noting it for `site`: it is evaluated once, where the author wrote it.
 
-        A site whose receiver is itself a call is opened here, after that call.
+        A site whose receiver is itself a sync call is opened here, after that call; `waits` says that it is a wait.
         """
         lane = _current()
-        if lane is not None:
-            if not lane.open or lane.open[-1].site != site:
-                self._push(lane, site, is_wait=False)
-            entry = lane.open[-1]
-            if not entry.is_muted:
-                self._identify(lane, entry, Operand(**{field_name: value}, text=text or entry.text), sys._getframe(1))
+        if lane is None:
+            return value
+        is_opened = not lane.open or lane.open[-1].site != site
+        entry = self._push(lane, site, is_wait=waits) if is_opened else lane.open[-1]
+        if not entry.is_muted:
+            self._identify(lane, entry, Operand(**{field_name: value}, text=text or entry.text), sys._getframe(1))
+            if is_opened and waits:
+                self._enter(lane, entry)
         return value
 
     def exit(self, site: int) -> None:
@@ -209,9 +211,14 @@ class Stamper:
         entry.is_late = is_later
         self._identify(lane, entry, Operand(receiver=receiver, **operand), sys._getframe(2))
         if is_wait:
-            event = lane.builder.event()
-            lane.builder.put(entry.instance, enter=event)
-            _record(lane, event, None if is_later else entry.payload)
+            self._enter(lane, entry)
+
+    @staticmethod
+    def _enter(lane: _Lane, entry: _Open) -> None:
+        """Stamp before a wait. What is only known later goes into the stamp after it."""
+        event = lane.builder.event()
+        lane.builder.put(entry.instance, enter=event)
+        _record(lane, event, None if entry.is_late else entry.payload)
 
     def _identify(self, lane: _Lane, entry: _Open, operand: Operand, frame: FrameType) -> None:
         """Find barrier and stage of an open site; a second call (from `see`) adds to what the first one knew."""

@@ -182,7 +182,7 @@ class Recorder:
 
     open = enter
 
-    def see(self, site: int, value: Any, field_name: str, text: str = "") -> Any:
+    def see(self, site: int, value: Any, field_name: str, text: str = "", *, waits: bool = False) -> Any:
         if site not in self.open_sites[-1:]:
             assert field_name == "receiver", "only a receiver may open its site"
             self.open_sites.append(site)

@@ -53,7 +53,7 @@ OBJECTS = {
         "signal named": "arrive arrive_unaligned arrive_w_index arrive_and_drop",
     },
     "TmaStoreFence": {"wait async-group": "wait tail arrive_and_wait", "signal async-group": "arrive"},
-    "TmemAllocator": {"wait named": "wait_for_alloc"},
+    "TmemAllocator": {"wait named": "wait_for_alloc reserve", "wait mbarrier": "free"},
     "TensorMapManager": {"wait async-group": "update_tensormap"},
     "cutlass.pipeline": {
         "signal cluster": "pipeline_init_arrive",
@@ -66,6 +66,9 @@ OBJECTS = {
         "signal mbarrier": """mbarrier_arrive mbarrier_arrive_and_expect_tx mbarrier_expect_tx cp_async_mbarrier_arrive_noinc
             issue_clc_query store_async_dsmem""",
         "fence mbarrier": "mbarrier_init_fence",
+        "fence flag": "fence_acq_rel_cta fence_acq_rel_cluster fence_acq_rel_gpu fence_acq_rel_sys",
+        "fence async-group": """fence_proxy fence_view_async_shared fence_view_async_tmem_load
+            fence_view_async_tmem_store""",
         "wait named": "barrier",
         "signal named": "barrier_arrive",
         "wait cta": "sync_threads",
@@ -77,7 +80,11 @@ OBJECTS = {
         "wait grid": "griddepcontrol_wait",
         "signal grid": "griddepcontrol_launch_dependents",
     },
-    "cute.nvgpu.warpgroup": {"wait async-group": "wait_group", "signal async-group": "commit_group"},
+    "cute.nvgpu.warpgroup": {
+        "wait async-group": "wait_group",
+        "signal async-group": "commit_group",
+        "fence async-group": "fence",
+    },
     "cute.nvgpu.tcgen05": {"signal mbarrier": "commit"},
     "cutlass.experimental.primitives": {
         "wait mbarrier": "mbarrier_wait_parity",

@@ -1,0 +1,6 @@
+import cutlass.cute as cute
+
+
+@cute.jit
+def step(producer):
+    producer.acquire_and_advance().wait()

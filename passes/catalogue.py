@@ -115,8 +115,8 @@ BARRIER_OBJECTS: tuple[SyncOp, ...] = (
     ),
     _op("cutlass.pipeline", "agent_sync", _W, Side.CTA, signals=(Side.CTA,), group="CTA"),
     _op("TmemAllocator", "wait_for_alloc", _W, _NAMED, _OBJ, note="NamedBarrier inside"),
+    # TmemAllocator.free waits for the other CTA of a pair and, far more often, for nobody: no row, so nothing is drawn.
     _op("TmemAllocator", "reserve", _W, _NAMED, _OBJ, receiver="tmem", note="holds wait_for_alloc"),
-    _op("TmemAllocator", "free", _W, _MBAR, _OBJ, receiver="tmem", note="mbarrier arrive and wait of a CTA pair"),
     _op(
         "TensorMapManager",
         "update_tensormap",

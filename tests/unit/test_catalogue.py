@@ -53,7 +53,7 @@ OBJECTS = {
         "signal named": "arrive arrive_unaligned arrive_w_index arrive_and_drop",
     },
     "TmaStoreFence": {"wait async-group": "wait tail arrive_and_wait", "signal async-group": "arrive"},
-    "TmemAllocator": {"wait named": "wait_for_alloc reserve", "wait mbarrier": "free"},
+    "TmemAllocator": {"wait named": "wait_for_alloc reserve"},
     "TensorMapManager": {"wait async-group": "update_tensormap"},
     "cutlass.pipeline": {
         "signal cluster": "pipeline_init_arrive",

@@ -16,5 +16,5 @@ def render(diagnostic: Diagnostic) -> str:
         text = position.source.expandtabs(4)
         pad = len(position.source[: position.column - 1].expandtabs(4))
         lines += [f"{gutter}{text}", f"{'':>5} | {' ' * pad}{'^' * max(1, min(position.width, len(text) - pad))}"]
-    lines.append(f"help: {diagnostic.help}  (docs/codes/{diagnostic.code}.md)")
+    lines.append(f"help: {diagnostic.help}  (autostamp explain {diagnostic.code})")
     return "\n".join(lines)

@@ -89,7 +89,7 @@ def test_render_without_a_position():
     assert render(Diagnostic.of("AS1004", path="mask.py")) == (
         "AS1004 no sync call in mask.py\n"
         "help: Check that this is the right file; waits in helpers of other files need those files named too."
-        "  (docs/codes/AS1004.md)"
+        "  (autostamp explain AS1004)"
     )
 
 
@@ -105,7 +105,7 @@ def test_render_points_at_the_source():
         "attention.py:120:9: AS2105 sync call in a position that cannot be stamped: pipe.consumer_wait(state)\n"
         "  120 |         pipe.consumer_wait(state)\n"
         "      |         ^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-        "help: Put the call on a line of its own.  (docs/codes/AS2105.md)"
+        "help: Put the call on a line of its own.  (autostamp explain AS2105)"
     )
 
 

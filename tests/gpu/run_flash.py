@@ -21,13 +21,17 @@ HEAD_DIM = 128
 
 @dataclass(frozen=True)
 class Case:
-    """Batch is 1. The mask of a causal case is aligned to the last key, so the last query sees all keys."""
+    """Batch is 1. The mask of a causal case is aligned to the last key, so the last query sees all keys.
+
+    Only the deterministic backward adds the blocks of dq in a fixed order; the other one adds them atomically.
+    """
 
     direction: str
     is_causal: bool
     queries: int
     keys: int
     heads: int
+    is_deterministic: bool = False
 
 
 CASES = {
@@ -37,6 +41,8 @@ CASES = {
     "grid_causal": Case("forward", True, 4096, 4096, 16),
     "backward": Case("backward", False, 4096, 4096, 16),
     "backward_causal": Case("backward", True, 4096, 4096, 16),
+    "backward_deterministic": Case("backward", False, 4096, 4096, 16, True),
+    "backward_causal_deterministic": Case("backward", True, 4096, 4096, 16, True),
 }
 
 
@@ -55,7 +61,8 @@ def run(case: Case) -> dict[str, Any]:
     out, lse = interface._flash_attn_fwd(q, k, v, causal=case.is_causal, return_lse=True)[:2]
     results = {"out": out, "lse": lse}
     if case.direction == "backward":
-        gradients = interface._flash_attn_bwd(q, k, v, out, dout, lse, causal=case.is_causal)
+        options = {"causal": case.is_causal, "deterministic": case.is_deterministic}
+        gradients = interface._flash_attn_bwd(q, k, v, out, dout, lse, **options)
         results |= dict(zip(("dq", "dk", "dv"), gradients, strict=False))
     torch.cuda.synchronize()
     return {name: each.contiguous().view(torch.uint8).cpu().numpy() for name, each in results.items()}

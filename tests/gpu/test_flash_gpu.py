@@ -60,9 +60,12 @@ def test_forward_is_bit_equal(folders, name):
 def test_backward_is_bit_equal_where_it_is_deterministic(folders, name):
     clean, again = arrays(folders["clean"], name), arrays(folders["clean"], f"{name}.again")
     stamped = arrays(folders["stamped"], name)
-    fixed = {key for key in clean if clean[key] == again[key]}
-    assert {"out", "lse", "dk", "dv"} <= fixed  # dq is summed by atomic additions, in any order
-    assert {key: stamped[key] for key in fixed} == {key: clean[key] for key in fixed}
+    fixed = {"out", "lse", "dk", "dv"}
+    if CASES[name].is_deterministic:
+        # Without that option dq is summed by atomic additions in any order: two clean runs may agree and a third differ.
+        fixed.add("dq")
+    assert {key for key in fixed if clean[key] != again[key]} == set()
+    assert {key for key in fixed if stamped[key] != clean[key]} == set()
 
 
 @pytest.mark.parametrize("name", CASES)

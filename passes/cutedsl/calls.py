@@ -28,7 +28,6 @@ _KEYWORDS: dict[StageFrom, tuple[tuple[str, int, tuple[str, ...]], ...]] = {
     StageFrom.POINTER: (("pointer", 0, ("mbar_ptr", "mbar", "ptr", "bar", "addr", "mbarrier")),),
     StageFrom.BARRIER_ID: (("barrier_id", 0, ("barrier_id", "id", "barrier")),),
 }
-_POSITIONAL_ONLY_WHEN_GIVEN = {"barrier"}
 
 
 @dataclass(frozen=True, slots=True)

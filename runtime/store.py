@@ -18,7 +18,7 @@ from autostamp.model.manifest import KernelTrace, Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.trace import Trace
 from autostamp.runtime.decode import decode_region, signature_of
-from autostamp.runtime.manifest_file import digest, read_manifest, write_manifest, write_whole
+from autostamp.runtime.manifest_file import digest, digest_of_json, read_manifest, write_manifest, write_whole
 
 LAYOUT_VERSION: Final = 1
 """Version of `runtime.layout`, stored beside the regions."""
@@ -85,7 +85,7 @@ def load_run(path: Path | str) -> RunData:
             detail = f"it holds no {name}" if path.is_dir() else "there is no such folder"
             raise AutostampError.of("AS6004", path=path, detail=detail)
     manifest = read_manifest(path / MANIFEST_NAME)
-    regions = _read_records(path / RECORDS_NAME, digest(manifest))
+    regions = _read_records(path / RECORDS_NAME, digest_of_json((path / MANIFEST_NAME).read_bytes()))
     facts = _read_facts(path / MACHINE_NAME)
     unknown = sorted(regions.keys() - {trace.region for trace in manifest.traces})
     if unknown:

@@ -46,6 +46,29 @@ class SourceFile:
     sites: tuple[Site, ...]
     skips: tuple[Skip, ...]
     kernels: tuple[KernelDef, ...]
+    language: str = "cutedsl"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFile:
+    """Where one file's numbers begin in a unit: site n enters (or signals) as event `events` + 2n - 1 and exits as
+    `events` + 2n; kernel k has slot `kernels` + k - 1.
+    """
+
+    key: str
+    events: int
+    kernels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The stamped files that one compilation of CUDA C++ may hold, numbered together.
+
+    `signature` is 32 bits of a hash over the files' keys in order. A lane's signature is this plus the kernel's slot.
+    """
+
+    signature: int
+    files: tuple[UnitFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +140,4 @@ class Manifest:
     files: tuple[SourceFile, ...]
     traces: tuple[KernelTrace, ...] = ()
     options: dict[str, str] | None = None
+    unit: Unit | None = None

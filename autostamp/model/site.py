@@ -22,6 +22,11 @@ class Shape(StrEnum):
     LAMBDA = "lambda"
     REFERENCE = "reference"
     EXPRESSION = "expression"
+    BRANCH = "branch"
+    CASE = "case"
+    TERNARY = "ternary"
+    COMMA = "comma"
+    ASM = "asm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,13 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One sync call in one file. `number` counts from 1 in source order and is what a stamp names at trace time."""
+    """One sync call in one file. `number` counts from 1 in source order and is what a stamp names.
+
+    The last five fields are CUDA C++'s, which has no trace to learn from. `root` names the declaration that the barrier
+    operand goes back to (`file:line:name`), `conditions` the guards from the kernel down to the call, outermost first,
+    `iteration` and `stage` the expressions that say which use it is, where the source shows them, and `payload` (a value of
+    `Payload`) what its records carry.
+    """
 
     number: int
     span: Span
@@ -52,6 +63,11 @@ class Site:
     role: str
     loop_depth: int
     guard: str = ""
+    root: str = ""
+    conditions: tuple[str, ...] = ()
+    iteration: str = ""
+    stage: str = ""
+    payload: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +85,17 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class KernelDef:
-    """A device entry found in the source: its qualified name, position, and whether its launch could be threaded."""
+    """A device entry found in the source: its qualified name, position, and whether its launch could be threaded.
+
+    CUDA C++ numbers the kernels of a file from 1 and says by which `carrier` (param or symbol) a kernel gets its buffer, the
+    `reason` for that choice, and which sites it `reaches` (file key, site number) as far as calls can be followed by name.
+    """
 
     name: str
     line: int
     is_threaded: bool
     host: str
+    number: int = 0
+    carrier: str = ""
+    reason: str = ""
+    reaches: tuple[tuple[str, int], ...] = ()

@@ -8,13 +8,11 @@ import codecs
 import hashlib
 import re
 import warnings
-from dataclasses import dataclass
 from functools import partial
 
 import libcst as cst
 
 from autostamp.diagnostics import AutostampError, Position
-from autostamp.model.edit import Edit
 from autostamp.model.manifest import SourceFile
 from autostamp.model.options import InstrumentOptions
 from autostamp.model.site import Skip
@@ -24,44 +22,12 @@ from autostamp.passes.cutedsl import emit
 from autostamp.passes.cutedsl.calls import Catalogue
 from autostamp.passes.cutedsl.find import Finder
 from autostamp.passes.cutedsl.found import Found
+from autostamp.passes.stamped import Stamped, key_of
 
 _KERNEL = re.compile(rb"@[\w.]*\bkernel\b")
 # The name that stamped files call us by; one of the author's own would be overwritten.
 _ALIAS = re.compile(rb"(?<![\w.])_as(?!\w)")
 _DSL = re.compile(rb"\bcutlass\b|\bcute\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Stamped:
-    """A file after instrumentation. `text` equals the original when there was nothing to do.
-
-    `given` is what was to be stamped: the original, or the text of an earlier instrumentation.
-    """
-
-    given: bytes
-    original: bytes
-    text: bytes
-    file: SourceFile
-    edits: tuple[Edit, ...]
-
-    @property
-    def is_changed(self) -> bool:
-        """True when stamps are in the text."""
-        return bool(self.edits)
-
-    @property
-    def would_change(self) -> bool:
-        """True when the text differs from what was given."""
-        return self.text != self.given
-
-    def line_map(self) -> editing.LineMap:
-        """Lines of the stamped text to lines of the original."""
-        return editing.LineMap(self.original, self.edits)
-
-
-def key_of(data: bytes) -> str:
-    """The name of a file's content in manifests and stamped text: the first 16 hex digits of its SHA-256."""
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def instrument(data: bytes, path: str, options: InstrumentOptions | None = None, module: str = "") -> Stamped:

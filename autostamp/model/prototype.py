@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signature of a CUDA C++ kernel, with every type laid out in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+POINTER_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number. `spelling` is its C++ name, `number` what it holds: bool, i8 to i64, u8 to u64, f16, bf16, f32, f64, e4m3, e5m2.
+
+    `size` is in bytes and is the alignment, too. `enumerators` are the names and values of an enumeration.
+    """
+
+    spelling: str
+    number: str
+    size: int
+    enumerators: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def alignment(self) -> int:
+        """Alignment in bytes."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A built-in vector type such as float4: `count` elements, aligned to `alignment` bytes."""
+
+    spelling: str
+    element: Scalar
+    count: int
+    alignment: int
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return -(-self.element.size * self.count // self.alignment) * self.alignment
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A pointer; `pointee` is None for void."""
+
+    pointee: CType | None
+    is_const: bool
+    is_volatile: bool = False
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return POINTER_BYTES
+
+    @property
+    def alignment(self) -> int:
+        """Alignment in bytes."""
+        return POINTER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """`count` elements of one type, one after the other."""
+
+    element: CType
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return self.element.size * self.count
+
+    @property
+    def alignment(self) -> int:
+        """Alignment in bytes."""
+        return self.element.alignment
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A data member at `offset` bytes from the start of its struct."""
+
+    name: str
+    type: CType
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct. `spelling` is its qualified C++ name, empty for one without a name."""
+
+    spelling: str
+    size: int
+    alignment: int
+    fields: tuple[Field, ...]
+
+
+CType: TypeAlias = Scalar | Vector | Pointer | Array | Struct
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a name stands: line and column count from 1, `source` is the line's text."""
+
+    path: str
+    line: int
+    column: int
+    source: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter. `default` is the text of its default argument, empty without one."""
+
+    name: str
+    type: CType
+    place: Place
+    default: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """A kernel: its name as C++ code outside every namespace writes it (with template arguments, if any), and its parameters.
+
+    `scope` are the namespaces around it that have a name. `is_c` is true for `extern "C"`, whose symbol is the bare name.
+    """
+
+    name: str
+    scope: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    place: Place
+    is_c: bool = False
+
+    @property
+    def bare_name(self) -> str:
+        """The name without namespaces and template arguments."""
+        return self.name.partition("<")[0].rpartition("::")[2]
+
+    @property
+    def is_template(self) -> bool:
+        """True for an instance of a template."""
+        return "<" in self.name

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from autostamp.analysis.stalls import stage_of
+from autostamp.analysis.rings import Rings
 from autostamp.model.manifest import Barrier, EventKind, Instance
 from autostamp.model.timeline import Slice, State
 from autostamp.model.trace import Event, Lane
@@ -23,7 +23,11 @@ _Key: TypeAlias = tuple[int, str]
 
 
 def holds_of(
-    lane: Lane, stalls: Iterable[Slice], instances: Mapping[int, Instance], barriers: Mapping[int, Barrier]
+    lane: Lane,
+    stalls: Iterable[Slice],
+    instances: Mapping[int, Instance],
+    barriers: Mapping[int, Barrier],
+    rings: Rings,
 ) -> list[Slice]:
     """The lane's holds in order of the signals that ended them. A use that no signal of this warp ends has no hold."""
     exits = {(stall.instance, stall.visit): stall for stall in stalls}
@@ -34,7 +38,7 @@ def holds_of(
         if event.kind is EventKind.EXIT and (event.instance, event.visit) in exits:
             _open(open_uses, exits[event.instance, event.visit], instance, barriers)
         elif event.kind is EventKind.SIGNAL:
-            holds += _close(open_uses, event, instance)
+            holds += _close(open_uses, event, instance, rings.stage(instance, event.payload))
     return holds
 
 
@@ -53,9 +57,8 @@ def _open(
     uses.append(Slice(stall.end, stall.end, State.ACTIVE, stall.instance, stall.visit, stall.stage))
 
 
-def _close(open_uses: dict[_Key, list[Slice]], event: Event, instance: Instance) -> Iterator[Slice]:
+def _close(open_uses: dict[_Key, list[Slice]], event: Event, instance: Instance, stage: int) -> Iterator[Slice]:
     """By stage where both ends know it, oldest use first where one does not."""
-    stage = stage_of(instance, event.payload)
     # Of an instance that waits, `side` is what it waits on; only `signals` are arrived on.
     sides = instance.signals if instance.enter else (instance.side, *instance.signals)
     for side in dict.fromkeys(sides):

@@ -5,17 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autostamp.model.manifest import EventKind, Instance, Payload
+from autostamp.analysis.rings import Rings
+from autostamp.model.manifest import EventKind, Instance
 from autostamp.model.timeline import Slice, State
 from autostamp.model.trace import Lane
 
 
-def stage_of(instance: Instance, payload: int) -> int:
-    """The ring index that a record of `instance` names: run-time payload, else traced constant, else -1."""
-    return payload if instance.payload is Payload.STAGE else instance.stage
-
-
-def stalls_of(lane: Lane, instances: Mapping[int, Instance]) -> tuple[list[Slice], tuple[int, ...]]:
+def stalls_of(lane: Lane, instances: Mapping[int, Instance], rings: Rings) -> tuple[list[Slice], tuple[int, ...]]:
     """The lane's stalls in order of their exits, and the instances of waits left open, in order of their enters.
 
     A visit's enter pairs with the exit of the same visit, wherever other records stand between them. One of the two records
@@ -30,6 +26,6 @@ def stalls_of(lane: Lane, instances: Mapping[int, Instance]) -> tuple[list[Slice
             opened[key] = (event.cycles, event.payload)
         elif event.kind is EventKind.EXIT and key in opened:
             start, payload = opened.pop(key)
-            stage = stage_of(instances[event.instance], payload or event.payload)
+            stage = rings.stage(instances[event.instance], payload or event.payload)
             stalls.append(Slice(start, event.cycles, State.STALL, event.instance, event.visit, stage))
     return stalls, tuple(instance for instance, _ in opened)

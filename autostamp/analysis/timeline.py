@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from autostamp.analysis.holds import holds_of
+from autostamp.analysis.rings import Rings
 from autostamp.analysis.roles import group_warps
 from autostamp.analysis.spans import length, overlap, union
-from autostamp.analysis.stalls import stage_of, stalls_of
+from autostamp.analysis.stalls import stalls_of
 from autostamp.model.manifest import Barrier, EventKind, Instance
 from autostamp.model.timeline import (
     LongStall,
@@ -36,7 +37,8 @@ def analyse(trace: Trace, longest: int = 10) -> Timeline:
     barriers = {barrier.number: barrier for barrier in trace.kernel.barriers}
     groups = group_warps(trace, instances)
     role = {warp: group.role for group in groups for warp in group.warps}
-    warps = tuple(_warp(lane, role[lane.warp], instances, barriers) for lane in trace.lanes)
+    rings = Rings.of(trace)
+    warps = tuple(_warp(lane, role[lane.warp], instances, barriers, rings) for lane in trace.lanes)
     return Timeline(
         kernel=trace.kernel.kernel,
         warps=warps,
@@ -59,9 +61,11 @@ def spread_of(durations: Sequence[int]) -> Spread:
     return Spread(len(durations), sum(durations), p10, median, p90, max(durations))
 
 
-def _warp(lane: Lane, role: str, instances: Mapping[int, Instance], barriers: Mapping[int, Barrier]) -> WarpTimeline:
-    stalls, open_waits = stalls_of(lane, instances)
-    holds = holds_of(lane, stalls, instances, barriers)
+def _warp(
+    lane: Lane, role: str, instances: Mapping[int, Instance], barriers: Mapping[int, Barrier], rings: Rings
+) -> WarpTimeline:
+    stalls, open_waits = stalls_of(lane, instances, rings)
+    holds = holds_of(lane, stalls, instances, barriers, rings)
     start, end = _bounds(lane)
     stalled = union((part.start, part.end) for part in stalls)
     held = union((part.start, part.end) for part in holds)
@@ -79,7 +83,7 @@ def _warp(lane: Lane, role: str, instances: Mapping[int, Instance], barriers: Ma
         lost=lane.lost,
         start=start,
         end=end,
-        signals=tuple(_signals(lane, instances)),
+        signals=tuple(_signals(lane, instances, rings)),
         open_waits=open_waits,
         is_released=lane.exit_cycles >= 0,
     )
@@ -95,10 +99,10 @@ def _bounds(lane: Lane) -> tuple[int, int]:
     return min(clocks, default=0), max(clocks, default=0)
 
 
-def _signals(lane: Lane, instances: Mapping[int, Instance]) -> Iterable[Signal]:
+def _signals(lane: Lane, instances: Mapping[int, Instance], rings: Rings) -> Iterable[Signal]:
     for event in lane.events:
         if event.kind is EventKind.SIGNAL:
-            stage = stage_of(instances[event.instance], event.payload)
+            stage = rings.stage(instances[event.instance], event.payload)
             yield Signal(event.cycles, event.instance, event.visit, stage)
 
 

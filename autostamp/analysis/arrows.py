@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which arrival ended which wait, under a chosen notion of what one barrier is.
+
+Each use of a barrier is a group of arrivals, one of every warp that arrives on it, and the waits for it, one of every warp
+that waits. So a warp's n-th wait belongs to the n-th arrival of each warp, moved by the uses that a fresh barrier grants
+without an arrival (a producer's first acquires). By run-time address the uses of one mbarrier are counted; by declaration
+those of a whole ring, in order. The two counts are independent, so their agreement checks both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from autostamp.analysis.rings import STAGE_BIT, Rings
+from autostamp.model.manifest import EventKind, Instance, Payload
+from autostamp.model.trace import Event, Trace
+
+_Key = tuple[int, str]
+_KeyOf = Callable[[Instance, Event], _Key | None]
+"""The barrier that a record is about, or None where it cannot be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of an arrow: the record of `instance`'s `visit` in `warp`, at `cycles`."""
+
+    warp: int
+    instance: int
+    visit: int
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """From the last arrival of a use to the exit of a wait for it."""
+
+    signal: End
+    wait: End
+
+
+@dataclass(slots=True)
+class _Uses:
+    """Arrivals and waits of one barrier by warp, each in program order."""
+
+    signals: dict[int, list[End]]
+    waits: dict[int, list[End]]
+
+
+def by_address(trace: Trace) -> frozenset[Arrow]:
+    """Arrows between records of one shared-memory address. Pipelines name both sides of a stage by its full barrier."""
+
+    def key(instance: Instance, event: Event) -> _Key | None:
+        is_address = instance.payload is Payload.ADDRESS and 0 < event.payload < STAGE_BIT
+        return (event.payload, instance.side) if is_address else None
+
+    return _arrows(trace, key, lambda _: 1)
+
+
+def by_declaration(trace: Trace) -> frozenset[Arrow]:
+    """Arrows between records whose barriers go back to one declaration. Of their payloads only the ring's depth is used."""
+    stages = {barrier.number: barrier.stages for barrier in trace.kernel.barriers}
+    rings = Rings.of(trace)
+
+    def key(instance: Instance, _: Event) -> _Key | None:
+        return (instance.barrier, instance.side) if instance.barrier else None
+
+    return _arrows(trace, key, lambda key: stages.get(key[0], 0) or rings.depth(*key) or 1)
+
+
+def _arrows(trace: Trace, key_of: _KeyOf, depth_of: Callable[[_Key], int]) -> frozenset[Arrow]:
+    found: dict[_Key, _Uses] = {}
+    instances = {instance.number: instance for instance in trace.kernel.instances}
+    for lane in trace.lanes:
+        entered: dict[tuple[int, int], _Key] = {}
+        for event in lane.events:
+            instance = instances[event.instance]
+            end = End(lane.warp, event.instance, event.visit, event.cycles)
+            if event.kind is EventKind.EXIT:
+                key = entered.pop((event.instance, event.visit), None)
+                if key is not None:
+                    found[key].waits.setdefault(lane.warp, []).append(end)
+                continue
+            key = key_of(instance, event)
+            if key is None:
+                continue
+            uses = found.setdefault(key, _Uses({}, {}))
+            if event.kind is EventKind.SIGNAL:
+                uses.signals.setdefault(lane.warp, []).append(end)
+            else:
+                entered[event.instance, event.visit] = key
+    return frozenset(arrow for key, uses in found.items() for arrow in _of_barrier(uses, depth_of(key)))
+
+
+def _of_barrier(uses: _Uses, depth: int) -> Iterator[Arrow]:
+    """Pairs with no use granted, or else with one round of the ring, whichever lets no wait end before its arrivals."""
+    if not uses.signals or not uses.waits:
+        return
+    last = _last_arrivals(uses.signals)
+    for granted in (0, depth):
+        pairs = [
+            Arrow(last[use - granted], wait)
+            for waits in uses.waits.values()
+            for use, wait in enumerate(waits)
+            if 0 <= use - granted < len(last)
+        ]
+        if all(arrow.signal.cycles <= arrow.wait.cycles for arrow in pairs):
+            yield from pairs
+            return
+
+
+def _last_arrivals(signals: Mapping[int, list[End]]) -> list[End]:
+    """For each use that every warp arrived for, the latest of its arrivals."""
+    return [max(group, key=lambda end: (end.cycles, end.warp)) for group in zip(*signals.values(), strict=False)]

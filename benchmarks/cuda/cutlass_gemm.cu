@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A warp-specialized bf16 GEMM out of CUTLASS's own collectives: D[M,N] = A[M,K] * B[N,K]^T, float accumulators.
+// Nothing of CUTLASS is edited; compile with its include folder and -DSCHEDULE=Pingpong or -DSCHEDULE=Cooperative.
+//
+//   cutlass_gemm M N K [--repeat R] [--dump FILE]
+//
+// prints the time per launch and writes D as raw floats, so that two builds can be compared bit for bit.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "cute/tensor.hpp"
+#include "cutlass/cutlass.h"
+#include "cutlass/epilogue/collective/collective_builder.hpp"
+#include "cutlass/gemm/collective/collective_builder.hpp"
+#include "cutlass/gemm/device/gemm_universal_adapter.h"
+#include "cutlass/gemm/kernel/gemm_universal.hpp"
+
+#ifndef SCHEDULE
+#define SCHEDULE Pingpong
+#endif
+
+using namespace cute;
+
+struct Pingpong {
+    using Mainloop = cutlass::gemm::KernelTmaWarpSpecializedPingpong;
+    using Epilogue = cutlass::epilogue::TmaWarpSpecialized;
+};
+struct Cooperative {
+    using Mainloop = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
+    using Epilogue = cutlass::epilogue::TmaWarpSpecializedCooperative;
+};
+using Schedules = SCHEDULE;
+
+using Element = cutlass::bfloat16_t;
+using TileShape = Shape<_128, _128, _64>;
+using ClusterShape = Shape<_1, _1, _1>;
+
+using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,
+    cutlass::epilogue::collective::EpilogueTileAuto, float, float, float, cutlass::layout::RowMajor, 4, float,
+    cutlass::layout::RowMajor, 4, Schedules::Epilogue>::CollectiveOp;
+
+using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, cutlass::layout::RowMajor, 8, Element,
+    cutlass::layout::ColumnMajor, 8, float, TileShape, ClusterShape,
+    cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(sizeof(typename Epilogue::SharedStorage))>,
+    Schedules::Mainloop>::CollectiveOp;
+
+using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue>;
+using Gemm = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
+
+static void check(cudaError_t status, const char* what) {
+    if (status != cudaSuccess) {
+        std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
+        std::exit(1);
+    }
+}
+
+static void check(cutlass::Status status, const char* what) {
+    if (status != cutlass::Status::kSuccess) {
+        std::fprintf(stderr, "%s: %s\n", what, cutlass::cutlassGetStatusString(status));
+        std::exit(1);
+    }
+}
+
+template <class T>
+static T* device_copy(const std::vector<T>& host) {
+    T* device = nullptr;
+    check(cudaMalloc(&device, host.size() * sizeof(T)), "cudaMalloc");
+    check(cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    return device;
+}
+
+static std::vector<Element> random_matrix(size_t size, uint32_t seed) {
+    std::vector<Element> values(size);
+    for (auto& value : values) {
+        seed = seed * 1664525u + 1013904223u;  // Numerical Recipes' linear congruential generator
+        value = Element(static_cast<float>(static_cast<int>(seed >> 24) - 128) / 64.0f);
+    }
+    return values;
+}
+
+int main(int argc, char** argv) {
+    int shape[3] = {1024, 1024, 1024};
+    int repeat = 1;
+    const char* dump = nullptr;
+    for (int at = 1, dimension = 0; at < argc; ++at) {
+        if (!std::strcmp(argv[at], "--repeat") && at + 1 < argc) {
+            repeat = std::atoi(argv[++at]);
+        } else if (!std::strcmp(argv[at], "--dump") && at + 1 < argc) {
+            dump = argv[++at];
+        } else if (dimension < 3) {
+            shape[dimension++] = std::atoi(argv[at]);
+        }
+    }
+    const auto [m, n, k] = shape;
+    Element* a = device_copy(random_matrix(size_t(m) * k, 1));
+    Element* b = device_copy(random_matrix(size_t(n) * k, 2));
+    float* d = device_copy(std::vector<float>(size_t(m) * n));
+
+    using Stride = cutlass::gemm::TagToStrideA_t<cutlass::layout::RowMajor>;
+    const Stride stride_a = make_stride(int64_t(k), Int<1>{}, int64_t(0));
+    const Stride stride_b = make_stride(int64_t(k), Int<1>{}, int64_t(0));
+    const Stride stride_d = make_stride(int64_t(n), Int<1>{}, int64_t(0));
+    typename Gemm::Arguments arguments{
+        cutlass::gemm::GemmUniversalMode::kGemm,
+        {m, n, k, 1},
+        {a, stride_a, b, stride_b},
+        {{1.0f, 0.0f}, d, stride_d, d, stride_d},
+        cutlass::KernelHardwareInfo::make_kernel_hardware_info<Kernel>(0)};
+
+    Gemm gemm;
+    void* workspace = nullptr;
+    check(cudaMalloc(&workspace, Gemm::get_workspace_size(arguments) + 1), "cudaMalloc");
+    check(Gemm::can_implement(arguments), "can_implement");
+    check(gemm.initialize(arguments, workspace), "initialize");
+    check(gemm.run(), "run");
+    check(cudaDeviceSynchronize(), "first launch");
+
+    cudaEvent_t begin, end;
+    check(cudaEventCreate(&begin), "cudaEventCreate");
+    check(cudaEventCreate(&end), "cudaEventCreate");
+    check(cudaEventRecord(begin), "cudaEventRecord");
+    for (int round = 0; round < repeat; ++round) {
+        check(gemm.run(), "run");
+    }
+    check(cudaEventRecord(end), "cudaEventRecord");
+    check(cudaDeviceSynchronize(), "launches");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+    std::printf("us_per_launch %.3f\n", milliseconds * 1000 / repeat);
+
+    if (dump != nullptr) {
+        std::vector<float> result(size_t(m) * n);
+        check(cudaMemcpy(result.data(), d, result.size() * sizeof(float), cudaMemcpyDeviceToHost), "cudaMemcpy");
+        std::FILE* file = std::fopen(dump, "wb");
+        if (file == nullptr || std::fwrite(result.data(), sizeof(float), result.size(), file) != result.size() ||
+            std::fclose(file) != 0) {
+            std::perror(dump);
+            return 1;
+        }
+    }
+    return 0;
+}

@@ -11,7 +11,7 @@ from typing import Final
 from autostamp.diagnostics import AutostampError, Diagnostic
 from autostamp.model.cubin import CubinFacts, Delta, SafetyReport, Schedule, StampCheck
 from autostamp.model.manifest import KernelTrace
-from autostamp.passes import schedule
+from autostamp.passes import ptxas_log, schedule
 from autostamp.passes.stamp_check import check
 
 REGISTER_UNIT: Final = 8
@@ -35,16 +35,21 @@ class Limits:
 
 
 def pair(clean: Sequence[CubinFacts], stamped: Sequence[CubinFacts]) -> tuple[tuple[CubinFacts, CubinFacts], ...]:
-    """Kernels of two cubins that belong together: by name, and the rest (stamping adds a parameter, which may change the
-    mangled name) in order. Raises AS9001 when the cubins hold different numbers of kernels.
+    """Kernels of two cubins that belong together: by name, then by the name that a threaded parameter lengthens, and the rest
+    in order. Raises AS9001 when the cubins hold different numbers of kernels.
     """
     if len(clean) != len(stamped):
         detail = f"the clean cubin holds {len(clean)} kernels, the stamped one {len(stamped)}"
         raise AutostampError.of("AS9001", detail=detail)
     by_name = {each.kernel: each for each in clean}
-    names = {each.kernel for each in stamped}
-    renamed = iter([each for each in clean if each.kernel not in names])
-    return tuple((by_name[each.kernel] if each.kernel in by_name else next(renamed), each) for each in stamped)
+    found = {each.kernel: by_name.pop(each.kernel) for each in stamped if each.kernel in by_name}
+    for each in stamped:
+        # Appended to the parameters, a type is appended to the mangled name (Itanium C++ ABI 5.1.5, bare function types).
+        begun = [name for name in by_name if each.kernel not in found and each.kernel.startswith(name)]
+        if begun:
+            found[each.kernel] = by_name.pop(max(begun, key=len))
+    rest = iter(by_name.values())
+    return tuple((found[each.kernel] if each.kernel in found else next(rest), each) for each in stamped)
 
 
 def compare(
@@ -94,6 +99,11 @@ def findings(report: SafetyReport, limits: Limits | None = None) -> tuple[Diagno
     ]
     found = [Diagnostic.of("AS3101", detail=detail) for detail in details]
     return (*(_stamp_findings(report.stamps) if report.stamps is not None else ()), *found)
+
+
+def log_findings(clean: str, stamped: str) -> tuple[Diagnostic, ...]:
+    """AS3101 for each C75xx message of ptxas (wgmma serialised, waits injected) that only the stamped build gives."""
+    return tuple(Diagnostic.of("AS3101", detail=detail) for detail in ptxas_log.added(clean, stamped))
 
 
 def _resource_findings(resources: Sequence[Delta]) -> Iterator[str]:

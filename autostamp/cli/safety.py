@@ -26,11 +26,20 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--manifest", type=_FILE, help="Manifest of the stamped kernel: names instances, checks both sides of waits."
 )
+@click.option("--clean-log", type=_FILE, help="What nvcc printed for the clean cubin, for the C75xx messages of ptxas.")
+@click.option("--stamped-log", type=_FILE, help="What nvcc printed for the stamped one.")
 @click.option("--trace", type=int, help="Number of the kernel trace in the manifest (default: the one of this kernel).")
 @json_option
 @no_color_option
 def command(
-    clean: Path, stamped: Path, ptx: Path | None, manifest: Path | None, trace: int | None, as_json: bool
+    clean: Path,
+    stamped: Path,
+    ptx: Path | None,
+    manifest: Path | None,
+    clean_log: Path | None,
+    stamped_log: Path | None,
+    trace: int | None,
+    as_json: bool,
 ) -> int:
     """Compare the stamped kernel with the clean one: resources, sync instructions, schedule, and where the stamps stand.
 
@@ -40,7 +49,7 @@ def command(
     from autostamp.runtime import cubin
     from autostamp.runtime.manifest_file import read_manifest
 
-    text = ptx.read_text(encoding="utf-8", errors="replace") if ptx is not None else None
+    text = _text(ptx) if ptx is not None else None
     known = read_manifest(manifest) if manifest is not None else None
     pairs = safety.pair(cubin.read_file(clean), cubin.read_file(stamped))
     reports = [
@@ -48,14 +57,19 @@ def command(
         for before, after in pairs
     ]
     found = [safety.findings(report) for report in reports]
+    said = safety.log_findings(*(_text(log) for log in (clean_log, stamped_log)))
     if as_json:
-        _print_json(reports, found)
+        _print_json(reports, found, said)
     else:
         for report in reports:
             _print_report(report)
-        for diagnostic in (each for group in found for each in group):
+        for diagnostic in (each for group in (*found, said) for each in group):
             click.echo(render(diagnostic), err=True)
-    return ExitStatus.FINDINGS if any(found) else ExitStatus.OK
+    return ExitStatus.FINDINGS if any(found) or said else ExitStatus.OK
+
+
+def _text(log: Path | None) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log is not None else ""
 
 
 def _choose_trace(manifest: Manifest | None, kernel: str, number: int | None, kernels: int) -> KernelTrace | None:
@@ -76,18 +90,25 @@ def _choose_trace(manifest: Manifest | None, kernel: str, number: int | None, ke
     return chosen[0]
 
 
-def _print_json(reports: Sequence[SafetyReport], found: Sequence[Sequence[Diagnostic]]) -> None:
+def _print_json(
+    reports: Sequence[SafetyReport], found: Sequence[Sequence[Diagnostic]], said: Sequence[Diagnostic]
+) -> None:
     import msgspec
 
     kernels = [
         msgspec.to_builtins(report)
         | {
             "schedule_distance": report.schedule.distance,
-            "findings": [{"code": each.code, "message": each.message, "help": each.help} for each in group],
+            "findings": [_as_object(each) for each in group],
         }
         for report, group in zip(reports, found, strict=True)
     ]
-    click.echo(msgspec.json.encode({"schema_version": SCHEMA_VERSION, "kernels": kernels}).decode())
+    value = {"schema_version": SCHEMA_VERSION, "kernels": kernels, "findings": [_as_object(each) for each in said]}
+    click.echo(msgspec.json.encode(value).decode())
+
+
+def _as_object(found: Diagnostic) -> dict[str, str]:
+    return {"code": found.code, "message": found.message, "help": found.help}
 
 
 def _print_report(report: SafetyReport) -> None:

@@ -323,3 +323,40 @@ def test_command_takes_the_trace_of_the_symbol_or_the_one_asked_for(
 def test_command_names_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["safety", "--clean", "none.cubin", "--stamped", "none.cubin"]) == 2
     assert "none.cubin" in capsys.readouterr().err
+
+
+SERIAL = (
+    "ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient "
+    "register resources for the wgmma pipeline in the function '{}'\n"
+)
+INJECTED = (
+    "ptxas info    : (C7517) warpgroup.wait is injected in around line {} by compiler to allow use of registers defined by "
+    "GMMA in function '{}'\n"
+)
+
+
+def test_a_message_of_ptxas_that_only_the_stamped_build_gives_is_a_finding():
+    (found,) = safety.log_findings(INJECTED.format(105, "k"), INJECTED.format(260, "kS") + SERIAL.format("kS"))
+    assert found.code == "AS3101"
+    assert "C7511" in found.message
+    assert "kS" in found.message
+
+
+def test_a_message_of_both_builds_is_none_even_under_another_name_and_line():
+    assert (
+        safety.log_findings(
+            INJECTED.format(1, "k") + SERIAL.format("k"), INJECTED.format(9, "kS") + SERIAL.format("kS")
+        )
+        == ()
+    )
+    twice = INJECTED.format(1, "k") * 2
+    assert len(safety.log_findings(INJECTED.format(1, "k"), twice)) == 1
+
+
+def test_a_threaded_parameter_lengthens_the_name_of_a_kernel():
+    clean = (facts(WAIT + "EXIT", "_Z1kPf"), facts("EXIT", "_Z2k2Pf"))
+    stamped = (facts("EXIT", "_Z2k2PfN9autostamp4SlotE"), facts(WAIT + "EXIT", "_Z1kPfN9autostamp4SlotE"))
+    assert [(a.kernel, b.kernel) for a, b in safety.pair(clean, stamped)] == [
+        ("_Z2k2Pf", "_Z2k2PfN9autostamp4SlotE"),
+        ("_Z1kPf", "_Z1kPfN9autostamp4SlotE"),
+    ]

@@ -8,6 +8,8 @@ compiling. Both builds live in one process. A round times A/B/B/A (clean, stampe
 graph that holds enough launches for about two milliseconds, so a steady drift of the clock cancels within the round. Printed
 are the median of the rounds' ratios with its spread, and as a control the same for clean over clean. A case that fails is
 reported and the others still run. With --compile-only both builds are compiled, without a GPU, and only resources are shown.
+With --program NAME=CLEAN,STAMPED[,ARGUMENT...] native programs are timed instead (see overhead_programs.py): each time is one
+run of a build that `autostamp nvcc` or plain nvcc made beforehand.
 
 Exit status: 0 done, 1 a case failed or outputs differ, 2 wrong usage, 3 no GPU or no torch.
 """
@@ -33,8 +35,9 @@ if not __package__:  # run as a script: what it imports lives beside this folder
 from autostamp.hooks import caches
 from autostamp.hooks.session import Session
 from autostamp.model.options import InstrumentOptions, RecordOptions, Selection
-from autostamp.runtime import machine
+from autostamp.runtime import devices, machine
 from autostamp.runtime.buffer import NoMemory
+from benchmarks import overhead_programs
 from benchmarks.overhead_cases import TARGETS, Builds, Case, TorchMemory, all_cases
 from benchmarks.overhead_resources import resources_of
 from benchmarks.overhead_statistics import Comparison, compare, table
@@ -51,6 +54,8 @@ COMPILE_ONLY = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit status."""
     options = _parser().parse_args(arguments)
+    if options.program:
+        return _run_programs(options)
     cases = [case for case in all_cases(is_real=not options.compile_only) if _is_chosen(case.name, options.case)]
     if not cases:
         print("error: no case has such a name; --list shows them", file=sys.stderr)
@@ -63,6 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.update(caches.switched_off() | {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_DUMP_DIR": folder})
         os.environ.update(COMPILE_ONLY if options.compile_only else {})
         return _run(cases, options)
+
+
+def _run_programs(options: argparse.Namespace) -> int:
+    results = [overhead_programs.measure(program, options.rounds) for program in options.program]
+    gpu = ", ".join(found.name for found in devices.find_gpus()[0][:1])
+    print(report(gpu, results, []))
+    _write(options, gpu, results, [])
+    return 0 if all(result.is_good for result in results) else 1
 
 
 def _run(cases: Sequence[Case], options: argparse.Namespace) -> int:
@@ -87,12 +100,18 @@ def _run(cases: Sequence[Case], options: argparse.Namespace) -> int:
         if finding.code != "AS5006":  # a target that was never imported: its cases were not chosen, or failed
             say(f"{finding.code} {finding.message}")
     print(report(gpu, results, resources))
+    _write(options, gpu, results, resources)
+    return 0 if all(result.is_good for result in results) else 1
+
+
+def _write(
+    options: argparse.Namespace, gpu: str, results: Sequence[Result], resources: Sequence[dict[str, Any]]
+) -> None:
     if options.json:
         content = {"schema_version": 1, "gpu": gpu, "driver": machine.driver_version(), "versions": machine.versions()}
         content |= {"only": options.only, "skip": options.skip, "with_stage": not options.no_stage}
         content |= {"cases": [result.as_json() for result in results], "resources": resources}
         options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    return 0 if all(result.is_good for result in results) else 1
 
 
 def _guarded(case: Case, builds: Builds, options: argparse.Namespace) -> Result:
@@ -190,6 +209,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose name holds it")
     parser.add_argument("--list", action="store_true", help="print the names of the cases and do nothing")
     parser.add_argument("--rounds", type=int, default=100, help="A/B/B/A rounds of each case (default %(default)s)")
+    parser.add_argument(
+        "--program", action="append", type=overhead_programs.Program.of, metavar="NAME=CLEAN,STAMPED[,ARGUMENT...]"
+    )
     parser.add_argument("--only", action="append", default=[], metavar="TERM", help="stamp only sites that match")
     parser.add_argument("--skip", action="append", default=[], metavar="TERM", help="leave out sites that match")
     parser.add_argument("--no-stage", action="store_true", help="stamps do not carry the stage at run time")

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from autostamp.diagnostics import AutostampError
+
+BEYOND: Final = 1 << 30
+"""Bytes that a cursor may move past the end of its lane: 2^27 stamps of one thread in one launch."""
 
 
 class Memory(Protocol):
@@ -19,6 +22,15 @@ class Memory(Protocol):
 
     def read(self, address: int) -> npt.NDArray[np.uint8]:
         """The bytes at an address that `allocate` gave, after all launched work has finished."""
+
+
+def suits(address: int, size: int) -> bool:
+    """True for a place where a region may lie: far enough below the next 4 GiB boundary.
+
+    Stamps move only the low word of their address, those of full lanes and of threads that do not record as well. Past the
+    boundary that word would be below the lane's limit again, and the stamp would write there.
+    """
+    return (address & 0xFFFFFFFF) + size + BEYOND <= 1 << 32
 
 
 class DeviceMemory:
@@ -44,9 +56,8 @@ class DeviceMemory:
         self._cupy.cuda.get_current_stream().synchronize()
         address = int(array.data.ptr)
         self._arrays[address] = array
-        # Stamps move only the low word of their address: a region must not cross a 4 GiB boundary. The one that does is kept,
-        # so that the next allocation lies elsewhere.
-        return address if address >> 32 == (address + size - 1) >> 32 else self.allocate(size)
+        # One that does not suit is kept, so that the next allocation lies elsewhere.
+        return address if suits(address, size) else self.allocate(size)
 
     def read(self, address: int) -> npt.NDArray[np.uint8]:
         """Copy a region to the host, after a device-wide synchronisation."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine has and what can therefore run on it: stamping, compiling, launching."""
+"""What this machine has and what can therefore run on it, for each language: stamping, compiling, running."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from importlib import metadata
 
 from autostamp.diagnostics import AutostampError
 from autostamp.runtime import toolchain
+from autostamp.runtime.cuda import nvcc
 from autostamp.runtime.devices import Gpu, find_gpus
 
 PACKAGES = (
     "libcst",
+    "tree-sitter",
+    "tree-sitter-cuda",
+    "pycparser",
     "numpy",
     "msgspec",
     "perfetto",
@@ -31,12 +35,10 @@ PACKAGES = (
 )
 """Distributions that autostamp, its extras or the kernels it is tried on need, in the order in which they are shown."""
 
-TOOLS = (*toolchain.DISTRIBUTIONS, "nvcc")
-"""Command-line tools: what `autostamp safety` runs, and the CUDA C++ compiler."""
-
 _DSL = "nvidia-cutlass-dsl"
 _OLDEST_DSL, _TOO_NEW_DSL = (4, 7), (5, 0)
 _FLAVORS = {12: "nvidia-cutlass-dsl-libs-cu12", 13: "nvidia-cutlass-dsl-libs-cu13"}
+_PARSERS = ("tree-sitter", "tree-sitter-cuda", "pycparser")
 _CUPY = {12: "cupy-cuda12x", 13: "cupy-cuda13x"}
 
 
@@ -51,7 +53,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found. `dsl_error` is empty when the CuTe-DSL imports, `gpu_note` says why `gpus` is empty."""
+    """What was found: `tools` are those that `autostamp safety` runs, and nvcc.
+
+    `dsl_error` is empty when the CuTe-DSL imports, `nvcc_error` when nvcc was found; `gpu_note` says why `gpus` is empty.
+    """
 
     python: str
     platform: str
@@ -60,6 +65,7 @@ class Facts:
     gpus: tuple[Gpu, ...] = ()
     gpu_note: str = ""
     dsl_error: str = ""
+    nvcc_error: str = ""
 
     @property
     def dsl_flavors(self) -> tuple[int, ...]:
@@ -69,16 +75,35 @@ class Facts:
     @property
     def driver_cuda(self) -> int:
         """CUDA major version that the driver supports; 0 without a driver."""
-        return int(self.gpus[0].cuda.partition(".")[0] or 0) if self.gpus else 0
+        return _major(self.gpus[0].cuda) if self.gpus else 0
+
+    @property
+    def nvcc(self) -> Tool:
+        """nvcc's row of `tools`."""
+        return next((tool for tool in self.tools if tool.name == "nvcc"), Tool("nvcc"))
+
+
+@dataclass(frozen=True, slots=True)
+class CudaVerdict:
+    """The same for CUDA C++, where `run` is `autostamp run -- ./app` and `launch` is `autostamp launch`."""
+
+    instrument: str
+    compile: str
+    run: str
+    launch: str
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """For each step an empty string when it can run here, else the reason why not; `install` lists what to do about it."""
+    """For each step an empty string when it can run here, else the reason why not; `install` lists what to do about it.
+
+    The first three are those of the CuTe-DSL.
+    """
 
     instrument: str
     compile: str
     launch: str
+    cuda: CudaVerdict
     install: tuple[str, ...]
 
 
@@ -86,14 +111,16 @@ def examine() -> Facts:
     """Look at the interpreter, the installed packages, the tools and the GPUs of this machine. Starts a few processes."""
     packages = {name: _version(name) for name in PACKAGES}
     gpus, gpu_note = find_gpus()
+    compiler, nvcc_error = _examine_nvcc()
     return Facts(
         python=platform.python_version(),
         platform=platform.platform(),
         packages=packages,
-        tools=tuple(_examine_tool(name) for name in TOOLS),
+        tools=(*(_examine_tool(name) for name in toolchain.DISTRIBUTIONS), compiler),
         gpus=gpus,
         gpu_note=gpu_note,
         dsl_error=_import_error("cutlass.cute") if packages[_DSL] else "not installed",
+        nvcc_error=nvcc_error,
     )
 
 
@@ -102,7 +129,24 @@ def judge(facts: Facts) -> Verdict:
     instrument = "" if facts.packages.get("libcst") else "libcst is not installed"
     compile_ = _why_not_compile(facts)
     launch = compile_ or _why_not_launch(facts)
-    return Verdict(instrument, compile_, launch, _advice(facts, compile_, launch))
+    cuda = _judge_cuda(facts)
+    return Verdict(instrument, compile_, launch, cuda, _advice(facts, compile_, launch, cuda))
+
+
+def _judge_cuda(facts: Facts) -> CudaVerdict:
+    missing = ", ".join(name for name in _PARSERS if not facts.packages.get(name))
+    instrument = f"not installed: {missing}" if missing else ""
+    compile_ = instrument or facts.nvcc_error
+    run = compile_ or _why_not_run(facts)
+    return CudaVerdict(instrument, compile_, run, run or _why_no_cupy(facts))
+
+
+def _why_not_run(facts: Facts) -> str:
+    if not facts.gpus:
+        return f"no GPU: {facts.gpu_note}"
+    if facts.driver_cuda and facts.driver_cuda < _major(facts.nvcc.release):
+        return f"the driver supports CUDA {facts.gpus[0].cuda}, older than nvcc {facts.nvcc.release}"
+    return ""
 
 
 def _why_not_compile(facts: Facts) -> str:
@@ -124,13 +168,19 @@ def _why_not_launch(facts: Facts) -> str:
     usable = [major for major in facts.dsl_flavors if major <= facts.driver_cuda]
     if not usable:
         return f"the driver supports CUDA {facts.gpus[0].cuda}, older than the installed CuTe-DSL libraries"
-    if not any(facts.packages.get(name) for major, name in _CUPY.items() if major <= facts.driver_cuda):
-        return "cupy, which holds the record buffer, is not installed for this driver"
-    return ""
+    return _why_no_cupy(facts)
 
 
-def _advice(facts: Facts, compile_: str, launch: str) -> tuple[str, ...]:
+def _why_no_cupy(facts: Facts) -> str:
+    if any(facts.packages.get(name) for major, name in _CUPY.items() if major <= facts.driver_cuda):
+        return ""
+    return "cupy, which holds the record buffer, is not installed for this driver"
+
+
+def _advice(facts: Facts, compile_: str, launch: str, cuda: CudaVerdict) -> tuple[str, ...]:
     advice = []
+    if cuda.instrument:
+        advice.append("pip install --upgrade autostamp  (its parsers of CUDA C++ are missing)")
     if facts.gpus and launch:
         advice.append(f"pip install 'autostamp[cuda{13 if facts.driver_cuda >= 13 else 12}]'  (to compile and launch)")
     elif compile_:
@@ -139,6 +189,8 @@ def _advice(facts: Facts, compile_: str, launch: str) -> tuple[str, ...]:
     wheels = " ".join(wheel for name, wheel in toolchain.DISTRIBUTIONS.items() if name in absent)
     if wheels:
         advice.append(f"pip install {wheels}  (for `autostamp safety`)")
+    if facts.nvcc_error:
+        advice.append("the CUDA toolkit, whose nvcc compiles CUDA C++: put it on PATH or name it in CUDA_HOME")
     if not facts.gpus:
         advice.append("a GPU and its driver, to launch: pip cannot install those")
     return tuple(advice)
@@ -159,6 +211,20 @@ def _examine_tool(name: str) -> Tool:
     done = _run(str(path), "--version")
     found = re.search(r"\brelease (\d+\.\d+)", done.stdout) if done else None
     return Tool(name, str(path), found[1] if found else "")
+
+
+def _examine_nvcc() -> tuple[Tool, str]:
+    """(nvcc, why it cannot be used)."""
+    try:
+        found = nvcc.find()
+    except AutostampError as error:
+        return Tool("nvcc"), error.diagnostic.message
+    return Tool("nvcc", str(found.path), found.version), ""
+
+
+def _major(release: str) -> int:
+    """The number before the first dot; 0 when there is none."""
+    return int(release.partition(".")[0] or 0)
 
 
 def _import_error(module: str) -> str:

@@ -41,7 +41,10 @@ class Arrow:
 
 @dataclass(slots=True)
 class _Uses:
-    """Arrivals and waits of one barrier by warp, each in program order."""
+    """Arrivals and waits of one barrier by warp, each in program order.
+
+    Signals that land later (a TMA copy's bytes) complete a use that an arrival announced, so they count for none.
+    """
 
     signals: dict[int, list[End]]
     waits: dict[int, list[End]]
@@ -81,7 +84,7 @@ def _arrows(trace: Trace, key_of: _KeyOf, depth_of: Callable[[_Key], int]) -> fr
                 if key is not None:
                     found[key].waits.setdefault(lane.warp, []).append(end)
                 continue
-            key = key_of(instance, event)
+            key = None if instance.is_async else key_of(instance, event)
             if key is None:
                 continue
             uses = found.setdefault(key, _Uses({}, {}))

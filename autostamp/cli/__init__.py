@@ -23,13 +23,15 @@ from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 COMMANDS: dict[str, tuple[str, str]] = {
     "instrument": ("autostamp.cli.instrument", "Stamp source files and write their manifest."),
     "strip": ("autostamp.cli.strip", "Take the stamps out again, byte for byte."),
-    "run": ("autostamp.cli.run", "Run a Python program with the named modules stamped; record."),
+    "run": ("autostamp.cli.run", "Run a program; record its stamped kernels."),
+    "launch": ("autostamp.cli.launch", "Launch a CUDA C++ kernel stamped and clean; compare; record."),
     "decode": ("autostamp.cli.decode", "Turn a run's records into events."),
     "summary": ("autostamp.cli.summary", "Say per warp, role and site where the time went."),
     "export": ("autostamp.cli.export", "Write a run as a picture (SVG) or for Perfetto."),
     "safety": ("autostamp.cli.safety", "Compare the stamped kernel with the clean one."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),
     "explain": ("autostamp.cli.explain", "Print the page of an AS#### code."),
+    "nvcc": ("autostamp.cli.nvcc", "Compile with stamps, in the place of nvcc in any build."),
     "demo": ("autostamp.cli.demo", "Stamp, compile and time a bundled sample kernel."),
 }
 """Subcommand: the module that holds it, and the line that `--help` shows without importing that module."""

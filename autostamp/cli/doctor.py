@@ -21,16 +21,20 @@ SCHEMA_VERSION = 1
 def command(as_json: bool, quiet: bool) -> int:
     """Say what is installed, what can run here, and what to install.
 
-    Exit status 0 when kernels can be compiled here (with or without a GPU), 3 when not. With -q, only what can run.
+    Exit status 0 when kernels of either language can be compiled here (with or without a GPU), 3 when not. With -q, only
+    what can run.
     """
     facts = examine()
     verdict = judge(facts)
     click.echo(as_object(facts, verdict) if as_json else as_text(facts, verdict, quiet))
-    return ExitStatus.NO_DEVICE if verdict.compile else ExitStatus.OK
+    return ExitStatus.NO_DEVICE if verdict.compile and verdict.cuda.compile else ExitStatus.OK
 
 
 def as_object(facts: Facts, verdict: Verdict) -> str:
-    """One JSON object. A step's value is null when it can run, else the reason why not; absent packages are null."""
+    """One JSON object. A step's value is null when it can run, else the reason why not; absent packages are null.
+
+    `can` and `why_not` are about the CuTe-DSL, those in `cuda_cpp` about CUDA C++.
+    """
     content = {
         "schema_version": SCHEMA_VERSION,
         "autostamp": __version__,
@@ -42,8 +46,8 @@ def as_object(facts: Facts, verdict: Verdict) -> str:
             tool.name: {"path": tool.path, "release": tool.release} if tool.path else None for tool in facts.tools
         },
         "gpus": [asdict(gpu) for gpu in facts.gpus],
-        "can": {step: not reason for step, reason in _steps(verdict)},
-        "why_not": {step: reason or None for step, reason in _steps(verdict)},
+        **_as_steps(_dsl_steps(verdict)),
+        "cuda_cpp": _as_steps(asdict(verdict.cuda)),
         "install": list(verdict.install),
     }
     return json.dumps(content, indent=2)
@@ -53,7 +57,11 @@ def as_text(facts: Facts, verdict: Verdict, quiet: bool = False) -> str:
     """The same for a reader; `quiet` keeps only the part that says what can run."""
     can_run = [
         "can run here",
-        *(f"  {step:<12}{f'no: {reason}' if reason else 'yes'}" for step, reason in _steps(verdict)),
+        *(
+            f"  {language}  {step:<12}{f'no: {reason}' if reason else 'yes'}"
+            for language, steps in (("CuTe-DSL", _dsl_steps(verdict)), ("CUDA C++", asdict(verdict.cuda)))
+            for step, reason in steps.items()
+        ),
     ]
     if quiet:
         return "\n".join(can_run)
@@ -67,8 +75,15 @@ def as_text(facts: Facts, verdict: Verdict, quiet: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _steps(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    return (("instrument", verdict.instrument), ("compile", verdict.compile), ("launch", verdict.launch))
+def _dsl_steps(verdict: Verdict) -> dict[str, str]:
+    return {"instrument": verdict.instrument, "compile": verdict.compile, "launch": verdict.launch}
+
+
+def _as_steps(steps: dict[str, str]) -> dict[str, object]:
+    return {
+        "can": {step: not reason for step, reason in steps.items()},
+        "why_not": {step: reason or None for step, reason in steps.items()},
+    }
 
 
 def _gpu_lines(facts: Facts) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`autostamp run -- python bench.py`: run a program with the named modules stamped, and keep what they recorded."""
+"""`autostamp run -- python bench.py`, `autostamp run -- ./app`: run a program and keep what its stamped kernels recorded."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from autostamp.cli.options import no_color_option, quiet_option
+from autostamp.cli.run_native import NativeChoices, native_options, refuse, run_native
 from autostamp.cli.selection import selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
@@ -49,6 +50,7 @@ def _block(_context: click.Context, _parameter: click.Parameter, value: str) -> 
 @selection_options
 @quiet_option
 @no_color_option
+@native_options
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 def command(
     targets: tuple[str, ...],
@@ -60,9 +62,33 @@ def command(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     quiet: bool,
+    native: bool,
+    launch: str,
+    kernel: str,
+    mapped: bool,
+    manifests: tuple[Path, ...],
     program: tuple[str, ...],
 ) -> int:
-    """Run COMMAND (a Python program) with stamps and write RUN. The exit status is the program's."""
+    """Run COMMAND and write RUN. The exit status is the program's.
+
+    Of a Python program the kernels are stamped as its modules are imported. Any other program must hold stamped CUDA C++: see
+    `autostamp nvcc` and `autostamp instrument`.
+    """
+    choices = NativeChoices(launch, kernel, mapped, manifests)
+    if native or not (compile_only or _is_python(program)):
+        asked = {
+            "--instrument": targets,
+            "--only": only,
+            "--skip": skip,
+            "--no-stage": no_stage,
+            "--compile-only": compile_only,
+        }
+        refuse([name for name, value in asked.items() if value], "CUDA C++ is stamped when it is built")
+        words = [*(part for parts in _split(program) for part in parts)] if _is_python(program) else list(program)
+        return run_native(words, program, out, (capacity, block), choices, quiet=quiet)
+    refuse(
+        choices.given, "for programs that hold stamped CUDA C++; with a Python program that loads some, add --native"
+    )
     import msgspec
 
     from autostamp.cli import config
@@ -139,6 +165,13 @@ def _split(program: tuple[str, ...]) -> tuple[list[str], list[str]]:
     if script is not None and _is_python_script(Path(script)):
         return [sys.executable], [script, *words[1:]]
     raise AutostampError.of("AS5007", command=words[0], detail="it is not a Python program")
+
+
+def _is_python(program: tuple[str, ...]) -> bool:
+    """True for what `_split` takes for a Python program, whether it can be run or not."""
+    script = shutil.which(program[0])
+    is_named = Path(program[0]).name.startswith("python") or program[0] == "-m" or program[0].endswith(".py")
+    return is_named or (script is not None and _is_python_script(Path(script)))
 
 
 def _checked(arguments: list[str]) -> list[str]:

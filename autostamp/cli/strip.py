@@ -58,5 +58,13 @@ def _files(path: Path) -> list[tuple[Path, Path]]:
     if path.is_file():
         return [(path, Path(path.name))]
     if path.is_dir():
-        return [(file, file.relative_to(path)) for file in sorted(path.rglob("*.py"))]
+        found = (file for file in sorted(path.rglob("*")) if _is_source(file) and not file.is_dir())
+        return [(file, file.relative_to(path)) for file in found]
     raise AutostampError(Diagnostic.of("AS9002", path=str(path)))
+
+
+def _is_source(file: Path) -> bool:
+    """True for what `autostamp instrument` takes from a folder, by its ending."""
+    from autostamp.passes.cuda.project import is_source
+
+    return file.suffix == ".py" or is_source(file)

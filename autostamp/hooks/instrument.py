@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autostamp import __version__
 from autostamp.diagnostics import AutostampError
-from autostamp.model.manifest import MANIFEST_VERSION, Manifest, SourceFile
+from autostamp.model.manifest import MANIFEST_VERSION, Manifest, SourceFile, Unit
 from autostamp.model.options import InstrumentOptions
 from autostamp.passes.cutedsl import Stamped, instrument
 
@@ -51,6 +51,6 @@ def _tree(folder: Path, root: Path) -> Iterator[tuple[Path, Path]]:
             yield file, file.relative_to(root)
 
 
-def manifest_of(files: tuple[SourceFile, ...]) -> Manifest:
-    """A manifest without kernel traces: what is known before anything ran."""
-    return Manifest(MANIFEST_VERSION, f"autostamp {__version__}", files)
+def manifest_of(files: tuple[SourceFile, ...], unit: Unit | None = None) -> Manifest:
+    """A manifest without kernel traces: what is known before anything ran. `unit` numbers the files of CUDA C++."""
+    return Manifest(MANIFEST_VERSION, f"autostamp {__version__}", files, unit=unit)

@@ -64,7 +64,7 @@ class UnitFile:
 class Unit:
     """The stamped files that one compilation of CUDA C++ may hold, numbered together.
 
-    `signature` is 32 bits of a hash over the files' keys in order. A lane's signature is this plus the kernel's slot.
+    `signature` is 32 bits of a hash over the files' keys and their stamps. A lane's signature is this plus the kernel's slot.
     """
 
     signature: int

@@ -101,6 +101,22 @@ class Struct:
 CType: TypeAlias = Scalar | Vector | Pointer | Array | Struct
 
 
+def spell(kind: CType | None) -> str:
+    """The type as C++ writes it without a name: `float const*`, `::ns::Params`. None is void."""
+    match kind:
+        case None:
+            return "void"
+        case Pointer():
+            qualifiers = " const" * kind.is_const + " volatile" * kind.is_volatile
+            return f"{spell(kind.pointee)}{qualifiers}*"
+        case Array():
+            return f"{spell(kind.element)}[{kind.count}]"
+        case Struct():
+            return f"::{kind.spelling}" if kind.spelling else "struct without a name"
+        case Scalar() | Vector():
+            return kind.spelling
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a name stands: line and column count from 1, `source` is the line's text."""

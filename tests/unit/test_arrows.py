@@ -112,3 +112,17 @@ def test_without_a_payload_the_stage_is_what_the_table_says():
     assert Rings().stage(wait_row(1, 1, 2, payload=Payload.NONE, stage=3), 0) == 3
     assert Rings().stage(wait_row(1, 1, 2, payload=Payload.ADDRESS), 0) == -1
     assert Rings().stage(wait_row(1, 1, 2, payload=Payload.STAGE), 2) == 2
+
+
+def test_copies_that_complete_an_announced_use_are_no_arrivals():
+    """A TMA copy is issued after each commit: its record must not shift the count of arrivals."""
+    trace = three_uses()
+    copy = signal_row(9, 9, side="full", payload=Payload.ADDRESS, is_async=True)
+    producer = trace.lanes[0]
+    copies = [
+        Event(event.cycles, SIGNAL, 9, event.payload, event.visit) for event in producer.events if event.kind is SIGNAL
+    ]
+    events = tuple(sorted((*producer.events, *copies), key=lambda event: event.cycles))
+    kernel = replace(trace.kernel, instances=(*trace.kernel.instances, copy))
+    with_copies = Trace(kernel, (replace(producer, events=events), trace.lanes[1]), 0.0)
+    assert by_address(with_copies) == by_declaration(with_copies) == EXPECTED

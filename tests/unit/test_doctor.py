@@ -6,36 +6,47 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from autostamp.cli import doctor as command
 from autostamp.cli import main
+from autostamp.diagnostics import AutostampError
 from autostamp.runtime import devices, doctor, toolchain
+from autostamp.runtime.cuda import nvcc
 from autostamp.runtime.devices import Gpu, parse_nvidia_smi
-from autostamp.runtime.doctor import Facts, Tool, judge
+from autostamp.runtime.doctor import CudaVerdict, Facts, Tool, judge
 
 H200 = Gpu("NVIDIA H200", "9.0", 132, "580.65", "13.0")
 OLD_DRIVER = Gpu("NVIDIA H200", "9.0", 132, "550.54", "12.4")
-TOOLS = (Tool("nvdisasm", "/bin/nvdisasm", "13.0"), Tool("cuobjdump", "/bin/cuobjdump", "13.0"), Tool("nvcc"))
+TOOLS = (Tool("nvdisasm", "/bin/nvdisasm", "13.0"), Tool("cuobjdump", "/bin/cuobjdump", "13.0"))
+NVCC = Tool("nvcc", "/bin/nvcc", "13.0")
 CPU_ONLY = Facts(
     python="3.11.7",
     platform="Linux",
     packages={
         "libcst": "1.9.0",
+        "tree-sitter": "0.26.1",
+        "tree-sitter-cuda": "0.21.2",
+        "pycparser": "2.23",
         "nvidia-cutlass-dsl": "4.8.1",
         "nvidia-cutlass-dsl-libs-cu12": "4.8.1",
         "nvidia-cutlass-dsl-libs-cu13": "",
         "cupy-cuda12x": "",
         "cupy-cuda13x": "",
     },
-    tools=TOOLS,
+    tools=(*TOOLS, NVCC),
     gpu_note="the NVIDIA driver is not installed",
 )
 
 
 def with_packages(facts: Facts, **versions: str) -> Facts:
     return replace(facts, packages=facts.packages | {name.replace("_", "-"): text for name, text in versions.items()})
+
+
+def without_nvcc(facts: Facts) -> Facts:
+    return replace(facts, tools=(*TOOLS, Tool("nvcc")), nvcc_error="nvcc, the CUDA C++ compiler, was not found")
 
 
 COMPLETE = with_packages(
@@ -46,6 +57,7 @@ COMPLETE = with_packages(
 def test_everything_runs_on_a_complete_machine():
     verdict = judge(COMPLETE)
     assert (verdict.instrument, verdict.compile, verdict.launch) == ("", "", "")
+    assert verdict.cuda == CudaVerdict("", "", "", "")
     assert verdict.install == ()
 
 
@@ -103,30 +115,80 @@ def test_cupy_for_a_newer_cuda_does_not_count():
     assert "cupy" in judge(replace(COMPLETE, gpus=(OLD_DRIVER,))).launch
 
 
+def test_without_a_gpu_cuda_cpp_still_compiles():
+    verdict = judge(CPU_ONLY).cuda
+    assert (verdict.instrument, verdict.compile) == ("", "")
+    assert verdict.run == verdict.launch == "no GPU: the NVIDIA driver is not installed"
+
+
+def test_without_nvcc_cuda_cpp_is_stamped_and_not_compiled():
+    verdict = judge(without_nvcc(COMPLETE))
+    assert verdict.cuda.instrument == ""
+    assert (
+        verdict.cuda.compile == verdict.cuda.run == verdict.cuda.launch == "nvcc, the CUDA C++ compiler, was not found"
+    )
+    assert (verdict.compile, verdict.launch) == ("", "")
+    assert verdict.install == (
+        "the CUDA toolkit, whose nvcc compiles CUDA C++: put it on PATH or name it in CUDA_HOME",
+    )
+
+
+@pytest.mark.parametrize("package", ["tree-sitter", "tree-sitter-cuda", "pycparser"])
+def test_a_missing_parser_is_named(package):
+    verdict = judge(replace(COMPLETE, packages=COMPLETE.packages | {package: ""}))
+    assert verdict.cuda.instrument == verdict.cuda.launch == f"not installed: {package}"
+    assert verdict.instrument == ""
+    assert verdict.install[0].startswith("pip install --upgrade autostamp")
+
+
+def test_nvcc_newer_than_the_driver_does_not_run():
+    """Within one major release, programs of a newer toolkit run (CUDA Compatibility, "Minor Version Compatibility")."""
+    verdict = judge(replace(COMPLETE, gpus=(OLD_DRIVER,))).cuda
+    assert verdict.compile == ""
+    assert verdict.run == verdict.launch == "the driver supports CUDA 12.4, older than nvcc 13.0"
+    newer = replace(COMPLETE, tools=(*TOOLS, Tool("nvcc", "/bin/nvcc", "12.9")), gpus=(OLD_DRIVER,))
+    assert judge(newer).cuda.run == ""
+
+
+def test_programs_run_without_cupy_and_launch_does_not():
+    verdict = judge(with_packages(COMPLETE, cupy_cuda13x="")).cuda
+    assert verdict.run == ""
+    assert "cupy" in verdict.launch
+
+
 def test_missing_tools_are_advised_by_their_wheels():
-    facts = replace(COMPLETE, tools=(Tool("nvdisasm"), Tool("cuobjdump"), Tool("nvcc")))
+    facts = replace(COMPLETE, tools=(Tool("nvdisasm"), Tool("cuobjdump"), NVCC))
     assert judge(facts).install == ("pip install nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump  (for `autostamp safety`)",)
 
 
 def test_text_names_everything():
     text = command.as_text(COMPLETE, judge(COMPLETE))
-    for part in ("Python 3.11.7", "nvidia-cutlass-dsl ", "4.8.1", "nvdisasm", "not found", "NVIDIA H200", "132 SMs"):
+    for part in ("Python 3.11.7", "nvidia-cutlass-dsl ", "4.8.1", "nvdisasm", "/bin/nvcc", "NVIDIA H200", "132 SMs"):
         assert part in text
+    assert "not found" not in text
     assert "to install" not in text
 
 
 def test_quiet_text_says_only_what_can_run():
     assert command.as_text(CPU_ONLY, judge(CPU_ONLY), quiet=True).splitlines() == [
         "can run here",
-        "  instrument  yes",
-        "  compile     yes",
-        "  launch      no: no GPU: the NVIDIA driver is not installed",
+        "  CuTe-DSL  instrument  yes",
+        "  CuTe-DSL  compile     yes",
+        "  CuTe-DSL  launch      no: no GPU: the NVIDIA driver is not installed",
+        "  CUDA C++  instrument  yes",
+        "  CUDA C++  compile     yes",
+        "  CUDA C++  run         no: no GPU: the NVIDIA driver is not installed",
+        "  CUDA C++  launch      no: no GPU: the NVIDIA driver is not installed",
     ]
 
 
 def test_json_object():
-    content = json.loads(command.as_object(CPU_ONLY, judge(CPU_ONLY)))
+    facts = without_nvcc(CPU_ONLY)
+    content = json.loads(command.as_object(facts, judge(facts)))
     assert content["schema_version"] == 1
+    assert content["cuda_cpp"]["can"] == {"instrument": True, "compile": False, "run": False, "launch": False}
+    assert content["cuda_cpp"]["why_not"]["instrument"] is None
+    assert content["cuda_cpp"]["why_not"]["compile"] == "nvcc, the CUDA C++ compiler, was not found"
     assert content["can"] == {"instrument": True, "compile": True, "launch": False}
     assert content["packages"]["cupy-cuda13x"] is None
     assert content["tools"]["nvcc"] is None
@@ -134,7 +196,12 @@ def test_json_object():
     assert content["gpus"] == []
 
 
-@pytest.mark.parametrize(("facts", "status"), [(COMPLETE, 0), (CPU_ONLY, 0), (replace(CPU_ONLY, dsl_error="x"), 3)])
+BROKEN_DSL = replace(CPU_ONLY, dsl_error="x")
+
+
+@pytest.mark.parametrize(
+    ("facts", "status"), [(COMPLETE, 0), (CPU_ONLY, 0), (BROKEN_DSL, 0), (without_nvcc(BROKEN_DSL), 3)]
+)
 def test_exit_status(facts, status, monkeypatch, capsys):
     monkeypatch.setattr(command, "examine", lambda: facts)
     assert main(["doctor"]) == status
@@ -147,7 +214,9 @@ def test_this_machine(capsys):
     assert content["python"] == ".".join(map(str, sys.version_info[:3]))
     assert content["packages"]["libcst"]
     assert content["can"]["instrument"] is True
-    assert status == (0 if content["can"]["compile"] else 3)
+    assert content["packages"]["tree-sitter-cuda"]
+    assert content["cuda_cpp"]["can"]["instrument"] is True
+    assert status == (0 if content["can"]["compile"] or content["cuda_cpp"]["can"]["compile"] else 3)
 
 
 def test_a_module_that_does_not_import_gives_its_last_line():
@@ -161,6 +230,17 @@ def test_release_of_a_tool(tmp_path, monkeypatch):
     tool.chmod(0o755)
     monkeypatch.setattr(toolchain, "find", lambda name: tool)
     assert doctor._examine_tool("nvcc") == Tool("nvcc", str(tool), "13.0")
+
+
+def test_nvcc_of_this_machine(monkeypatch):
+    monkeypatch.setattr(nvcc, "find", lambda: nvcc.Nvcc(Path("/cuda/bin/nvcc"), (12, 8)))
+    assert doctor._examine_nvcc() == (Tool("nvcc", "/cuda/bin/nvcc", "12.8"), "")
+
+    def fail():
+        raise AutostampError.of("AS4010")
+
+    monkeypatch.setattr(nvcc, "find", fail)
+    assert doctor._examine_nvcc() == (Tool("nvcc"), "nvcc, the CUDA C++ compiler, was not found")
 
 
 def test_nvidia_smi_rows():

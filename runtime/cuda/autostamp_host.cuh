@@ -1,0 +1,712 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host side of stamps: gives launches their regions, and writes what was recorded when the program ends.
+//
+// Nothing happens unless AUTOSTAMP_RUN names a folder. What is set then (`autostamp run` sets it all):
+//   AUTOSTAMP_RUN=FOLDER               where drain files go; docs/formats/drain.md describes them
+//   AUTOSTAMP_CAPACITY=N               records a warp may write, 4096
+//   AUTOSTAMP_BLOCK=x,y,z              index of the CTA that records, 0,0,0
+//   AUTOSTAMP_LAUNCH=last|all|N        which launch of a kernel is kept, last; `all` keeps the first 64
+//   AUTOSTAMP_MEMORY=device|mapped     mapped: records go to files at once, and outlive a kill or a hang
+//
+// Every program or shared library that holds stamped kernels has a runtime of its own (hence the hidden visibility): a symbol
+// or a launch is known to the CUDA runtime of its own binary only. A graph keeps the region that its capture got: replays
+// write there, one over the other. POSIX.
+#ifndef AUTOSTAMP_HOST_CUH_
+#define AUTOSTAMP_HOST_CUH_
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#define AUTOSTAMP_TEXT_(x) #x
+#define AUTOSTAMP_TEXT(x) AUTOSTAMP_TEXT_(x)
+#define AUTOSTAMP_PLACE ::autostamp::host::Place{__FILE__ ":" AUTOSTAMP_TEXT(__LINE__), __PRETTY_FUNCTION__}
+#define AUTOSTAMP_ARG_ONLY(key, k, ...) \
+  ::autostamp::launch_slot(::autostamp::this_unit, AUTOSTAMP_SLOT(key, k), AUTOSTAMP_PLACE, __VA_ARGS__)
+#define AUTOSTAMP_ARG(key, k, ...) , AUTOSTAMP_ARG_ONLY(key, k, __VA_ARGS__)
+#define AUTOSTAMP_PREPARE(...) ::autostamp::prepare(::autostamp::this_unit, AUTOSTAMP_PLACE, __VA_ARGS__);
+#define AUTOSTAMP_PREPARE_AROUND(...) (::autostamp::prepare(::autostamp::this_unit, AUTOSTAMP_PLACE, __VA_ARGS__), (
+
+// What autostamp_unit.cuh may say beyond what it must: where the manifest is, and how many kernels read their slot from the
+// symbol (-1: not known).
+#ifndef AUTOSTAMP_UNIT_MANIFEST
+#define AUTOSTAMP_UNIT_MANIFEST ""
+#endif
+#ifndef AUTOSTAMP_UNIT_SYMBOLS
+#define AUTOSTAMP_UNIT_SYMBOLS -1
+#endif
+
+namespace autostamp {
+namespace host __attribute__((visibility("hidden"))) {
+
+/// The stamped kernels of one compilation: the symbol with their slots and what autostamp_unit.cuh says.
+struct Unit {
+  const void* symbol;
+  unsigned signature, slots, launches;
+  int symbols;
+  const char* manifest;
+
+  bool has_symbols() const { return slots != 0 && symbols != 0; }
+};
+
+/// Where a launch stands in the source: template instantiations of one place differ in the function.
+struct Place {
+  const char* line;
+  const char* function;
+};
+
+enum class Keep { last, all, one };
+
+/// The environment, read once.
+struct Settings {
+  std::string folder;
+  unsigned capacity = 4096;
+  unsigned block[3] = {0, 0, 0};
+  Keep keep = Keep::last;
+  unsigned launch = 0;
+  bool is_mapped = false;
+
+  bool is_on() const { return !folder.empty(); }
+};
+
+/// Device memory for the records of one kernel, or of one launch.
+struct Region {
+  int device = 0;
+  const Unit* unit = nullptr;
+  int slot = -1;  // -1: any kernel of the unit
+  bool is_param = false;
+  std::string place, function, name;
+  unsigned long long stream = 0;
+  bool is_captured = false;
+  unsigned launch = 0;              // of its kernel or unit, from 1: the last one that was given this region
+  unsigned long long sequence = 0;  // the same, in the order of all launches of this runtime
+  unsigned capacity = 0;
+  std::size_t size = 0;
+  unsigned long long address = 0;  // on the device
+  char* mapped = nullptr;          // the file's first byte, where records are mapped
+  std::string path;
+};
+
+constexpr unsigned most_launches = 64;
+constexpr std::size_t mapped_offset = 65536;  // of the region in a mapped file: a multiple of any page size
+
+inline Settings read_settings() {
+  Settings settings;
+  const char* const folder = std::getenv("AUTOSTAMP_RUN");
+  if (folder == nullptr || *folder == 0) return settings;
+  settings.folder = folder;
+  if (const char* text = std::getenv("AUTOSTAMP_CAPACITY")) {
+    const unsigned long value = std::strtoul(text, nullptr, 10);
+    if (value >= 1 && value <= (1ul << 20)) settings.capacity = static_cast<unsigned>(value);
+  }
+  if (const char* text = std::getenv("AUTOSTAMP_BLOCK")) {
+    unsigned* const to = settings.block;
+    if (std::sscanf(text, "%u,%u,%u", &to[0], &to[1], &to[2]) < 1) to[0] = to[1] = to[2] = 0;
+  }
+  if (const char* text = std::getenv("AUTOSTAMP_LAUNCH")) {
+    settings.launch = static_cast<unsigned>(std::strtoul(text, nullptr, 10));
+    settings.keep = settings.launch != 0 ? Keep::one : std::strcmp(text, "all") == 0 ? Keep::all : Keep::last;
+  }
+  const char* const memory = std::getenv("AUTOSTAMP_MEMORY");
+  settings.is_mapped = memory != nullptr && std::strcmp(memory, "mapped") == 0;
+  return settings;
+}
+
+inline const Settings& settings() {
+  static const Settings* const read = new Settings(read_settings());
+  return *read;
+}
+
+/// What launches share. Never destroyed: launches and the drain may come late in the life of a process.
+struct State {
+  std::mutex mutex;
+  std::vector<const Unit*> units;
+  std::deque<Region> regions;
+  std::map<std::string, Region*> by_key;
+  std::map<std::string, unsigned> launches, dropped;
+  std::map<int, std::string> devices;
+  std::map<std::string, std::vector<Slot>*> current;  // what a symbol holds, by device and unit
+  std::map<std::string, cudaStream_t> current_stream;
+  std::deque<std::vector<Slot>> values;  // a captured copy reads its source when the graph runs: none ever moves
+  std::set<std::string> reported;
+  std::vector<std::string> errors;
+  std::string drain_path;
+  unsigned long long sequence = 0;
+  unsigned unused = 0;
+  pid_t process = 0;  // 0: nothing to drain yet
+};
+
+inline State& state() {
+  static State* const only = new State;
+  return *only;
+}
+
+inline void report(const std::string& text) {
+  if (!state().reported.insert(text).second) return;
+  state().errors.push_back(text);
+  std::fprintf(stderr, "autostamp: %s\n", text.c_str());
+}
+
+/// Says what failed and takes the error back, so that the program does not find it.
+inline bool failed(cudaError_t error, const char* doing) {
+  if (error == cudaSuccess) return false;
+  report(std::string("cannot ") + doing + ": " + cudaGetErrorString(error));
+  (void)cudaGetLastError();
+  return true;
+}
+
+/// Holds the lock and, for what we call meanwhile, lifts the restrictions that a stream capture of the program puts on its
+/// thread. An error that the program has not taken note of yet is left to it: then no call of ours may follow.
+struct Hook {
+  const std::lock_guard<std::mutex> lock{state().mutex};
+  bool is_ready = false;
+  int device = 0;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+  explicit Hook(const char* doing) {
+    const cudaError_t pending = cudaPeekAtLastError();
+    if (pending != cudaSuccess) {
+      report(std::string("cannot ") + doing + ": the program has an error pending: " + cudaGetErrorString(pending));
+      return;
+    }
+    is_ready = !failed(cudaGetDevice(&device), doing) && !failed(cudaThreadExchangeStreamCaptureMode(&mode), doing);
+  }
+  ~Hook() {
+    if (is_ready) (void)cudaThreadExchangeStreamCaptureMode(&mode);
+  }
+  Hook(const Hook&) = delete;
+  Hook& operator=(const Hook&) = delete;
+};
+
+inline std::size_t region_bytes(unsigned capacity) {
+  return static_cast<std::size_t>(layout::lanes) * (layout::header_bytes + std::size_t(capacity) * layout::record_bytes);
+}
+
+inline bool is_capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status != cudaStreamCaptureStatusNone;
+  (void)cudaGetLastError();  // the legacy stream, while another one captures
+  return true;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- drain
+
+inline std::string json_text(const std::string& text) {
+  std::string out = "\"";
+  for (const char each : text) {
+    const unsigned char code = static_cast<unsigned char>(each);
+    char escape[8];
+    if (each == '"' || each == '\\') {
+      out += '\\';
+      out += each;
+    } else if (code < 0x20) {
+      std::snprintf(escape, sizeof escape, "\\u%04x", code);
+      out += escape;
+    } else {
+      out += each;
+    }
+  }
+  return out + '"';
+}
+
+inline std::string number(unsigned long long value) { return std::to_string(value); }
+
+inline const std::string& of_device(int device) {
+  std::string& text = state().devices[device];
+  if (!text.empty()) return text;
+  cudaDeviceProp found;
+  int driver = 0, runtime = 0;
+  (void)cudaDriverGetVersion(&driver);
+  (void)cudaRuntimeGetVersion(&runtime);
+  std::string name, capability;
+  int count = 0;
+  if (!failed(cudaGetDeviceProperties(&found, device), "read the properties of the device")) {
+    name = found.name, count = found.multiProcessorCount;
+    capability = std::to_string(found.major) + "." + std::to_string(found.minor);
+  }
+  text = "{\"device\":" + std::to_string(device) + ",\"name\":" + json_text(name) + ",\"compute_capability\":" +
+         json_text(capability) + ",\"sm_count\":" + std::to_string(count) + ",\"driver\":" + std::to_string(driver) +
+         ",\"runtime\":" + std::to_string(runtime) + "}";
+  return text;
+}
+
+inline std::string of_region(const Region& region, std::size_t offset) {
+  return "{\"device\":" + std::to_string(region.device) + ",\"unit\":" + number(region.unit->signature) +
+         ",\"slot\":" + std::to_string(region.slot) + ",\"carrier\":" + (region.is_param ? "\"param\"" : "\"symbol\"") +
+         ",\"place\":" + json_text(region.place) + ",\"function\":" + json_text(region.function) +
+         ",\"name\":" + json_text(region.name) + ",\"stream\":" + number(region.stream) +
+         ",\"is_captured\":" + (region.is_captured ? "true" : "false") + ",\"launch\":" + number(region.launch) +
+         ",\"sequence\":" + number(region.sequence) + ",\"capacity\":" + number(region.capacity) +
+         ",\"offset\":" + number(offset) + ",\"size\":" + number(region.size) + "}";
+}
+
+/// The file's head: a line with the length of the JSON text, then that text.
+inline std::string head(const std::string& how, const std::vector<const Region*>& regions, const std::vector<std::size_t>& offsets) {
+  const State& shared = state();
+  const Settings& set = settings();
+  char program[4096] = "";
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = 0;
+  const char* const keep = set.keep == Keep::last ? "last" : set.keep == Keep::all ? "all" : "one";
+  std::string text = "{\"version\":1,\"pid\":" + std::to_string(getpid()) + ",\"program\":" + json_text(program) +
+                     ",\"drained\":" + json_text(how) + ",\"keep\":" + json_text(keep) + ",\"launch\":" + number(set.launch) +
+                     ",\"block\":[" + number(set.block[0]) + "," + number(set.block[1]) + "," + number(set.block[2]) + "]";
+  std::string units, devices, entries, drops, errors;
+  for (const Unit* unit : shared.units) {
+    units += (units.empty() ? "" : ",");
+    units += "{\"signature\":" + number(unit->signature) + ",\"slots\":" + number(unit->slots) +
+             ",\"launches\":" + number(unit->launches) + ",\"manifest\":" + json_text(unit->manifest) + "}";
+  }
+  std::set<int> numbers;
+  for (const Region* region : regions) numbers.insert(region->device);
+  for (const int device : numbers) devices += (devices.empty() ? "" : ",") + of_device(device);
+  for (std::size_t i = 0; i < regions.size(); ++i) entries += (i == 0 ? "" : ",") + of_region(*regions[i], offsets[i]);
+  for (const auto& item : shared.dropped) {
+    drops += (drops.empty() ? "" : ",");
+    drops += "{\"of\":" + json_text(item.first) + ",\"count\":" + number(item.second) + "}";
+  }
+  for (const std::string& error : shared.errors) errors += (errors.empty() ? "" : ",") + json_text(error);
+  text += ",\"units\":[" + units + "],\"devices\":[" + devices + "],\"regions\":[" + entries + "],\"dropped\":[" + drops +
+          "],\"unused\":" + number(shared.unused) + ",\"errors\":[" + errors + "]}";
+  char line[64];
+  std::snprintf(line, sizeof line, "autostamp drain 1 %zu\n", text.size());
+  return line + text;
+}
+
+/// The kernel's own name, which its first thread left a pointer to. Read in pieces that never cross a multiple of 64 bytes:
+/// how far the module's memory goes is not known.
+inline std::string read_name(unsigned long long at) {
+  std::string name;
+  while (at != 0 && name.size() < 16384) {
+    char piece[64];
+    const std::size_t size = 64 - at % 64;
+    if (cudaMemcpy(piece, reinterpret_cast<const void*>(at), size, cudaMemcpyDeviceToHost) != cudaSuccess) {
+      (void)cudaGetLastError();
+      break;
+    }
+    const std::size_t length = strnlen(piece, size);
+    name.append(piece, length);
+    if (length < size) break;
+    at += size;
+  }
+  return name;
+}
+
+inline bool write_all(int file, const char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t done = write(file, bytes, size);
+    if (done <= 0) return false;
+    bytes += done, size -= static_cast<std::size_t>(done);
+  }
+  return true;
+}
+
+/// A name in the folder that no other runtime of this process took, and the open file of its temporary form.
+inline int create(std::string& path, const char* stem) {
+  for (unsigned n = 0; n < 10000; ++n) {
+    path = settings().folder + "/" + stem + "-" + std::to_string(getpid()) + "-" + std::to_string(n) + ".bin";
+    if (access(path.c_str(), F_OK) == 0) continue;
+    const int file = open((path + ".tmp").c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0) return file;
+    if (access((path + ".tmp").c_str(), F_OK) != 0) break;
+  }
+  return -1;
+}
+
+inline unsigned long long name_address(const char* region, unsigned capacity) {
+  unsigned long long at = 0;
+  const std::size_t lane_bytes = layout::header_bytes + std::size_t(capacity) * layout::record_bytes;
+  std::memcpy(&at, region + layout::warps * lane_bytes + layout::name, sizeof at);
+  return at;
+}
+
+inline bool write_mapped(Region& region, const char* how) {
+  const std::string text = head(how, {&region}, {mapped_offset});
+  if (text.size() > mapped_offset) return false;
+  std::memcpy(region.mapped, text.data(), text.size());
+  return true;
+}
+
+/// True where no warp was bound: the region was given to a launch that did not come, or to a kernel that was not launched.
+inline bool is_unused(const Region& region) {
+  const std::size_t lane_bytes = region.size / layout::lanes;
+  std::vector<char> headers(std::size_t(layout::warps) * layout::header_bytes);
+  if (cudaMemcpy2D(headers.data(), layout::header_bytes, reinterpret_cast<const void*>(region.address), lane_bytes,
+                   layout::header_bytes, layout::warps, cudaMemcpyDeviceToHost) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  for (unsigned warp = 0; warp < layout::warps; ++warp) {
+    unsigned found = 0;
+    std::memcpy(&found, headers.data() + warp * layout::header_bytes + layout::state, sizeof found);
+    if (found != 0) return false;
+  }
+  return true;
+}
+
+/// Reads the regions in device memory and writes them to the drain file; mapped ones get their final head.
+inline void drain_device(int device, std::vector<const Region*>& kept, std::vector<std::vector<char>>& bytes, const char* how) {
+  if (failed(cudaSetDevice(device), "select the device")) return;
+  // Sticky errors of the program end here: what a kernel wrote before it failed is readable only where it is mapped.
+  const bool is_lost = failed(cudaDeviceSynchronize(), "wait for the device");
+  for (Region& region : state().regions) {
+    if (region.device != device) continue;
+    if (region.mapped != nullptr) {
+      if (!is_lost) region.name = read_name(name_address(region.mapped + mapped_offset, region.capacity));
+      write_mapped(region, how);
+      continue;
+    }
+    if (is_lost) continue;
+    if (is_unused(region)) {
+      ++state().unused;
+      continue;
+    }
+    std::vector<char> copy(region.size);
+    const void* const from = reinterpret_cast<const void*>(region.address);
+    if (failed(cudaMemcpy(copy.data(), from, region.size, cudaMemcpyDeviceToHost), "read a region")) continue;
+    region.name = read_name(name_address(copy.data(), region.capacity));
+    kept.push_back(&region);
+    bytes.push_back(std::move(copy));
+  }
+}
+
+inline void write_drain(const std::vector<const Region*>& kept, const std::vector<std::vector<char>>& bytes, const char* how) {
+  State& shared = state();
+  std::vector<std::size_t> offsets(kept.size(), 0);
+  std::string text;
+  for (std::size_t length = 0, last = 1; length != last;) {  // the offsets' own digits count
+    last = length;
+    std::size_t offset = (length + 63) / 64 * 64;
+    for (std::size_t i = 0; i < kept.size(); ++i) offsets[i] = offset, offset += kept[i]->size;
+    text = head(how, kept, offsets);
+    length = text.size();
+  }
+  int file = -1;
+  if (shared.drain_path.empty()) {
+    file = create(shared.drain_path, "drain");
+  } else {
+    file = open((shared.drain_path + ".tmp").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  }
+  const std::string path = shared.drain_path, temporary = path + ".tmp";
+  const std::string gap(offsets.empty() ? 0 : offsets[0] - text.size(), '\0');
+  bool is_whole = file >= 0 && write_all(file, text.data(), text.size()) && write_all(file, gap.data(), gap.size());
+  for (const std::vector<char>& each : bytes) is_whole = is_whole && write_all(file, each.data(), each.size());
+  if (file >= 0 && close(file) != 0) is_whole = false;
+  if (!is_whole || std::rename(temporary.c_str(), path.c_str()) != 0) report("cannot write " + path);
+}
+
+/// Writes what was recorded so far. The file replaces the one of an earlier drain.
+inline void drain(const char* how) {
+  State& shared = state();
+  if (shared.process != getpid()) return;  // nothing was launched, or this is a fork
+  const Hook hook("read the records");
+  std::set<int> devices;
+  for (const Region& region : shared.regions) {
+    if (hook.is_ready) devices.insert(region.device);
+  }
+  std::vector<const Region*> kept;
+  std::vector<std::vector<char>> bytes;
+  shared.unused = 0;
+  for (const int each : devices) drain_device(each, kept, bytes, how);
+  if (hook.is_ready) (void)cudaSetDevice(hook.device);
+  write_drain(kept, bytes, how);
+}
+
+inline void drain_at_exit() {
+  (void)cudaGetLastError();  // what the program did not ask for by now it never will
+  drain("exit");
+}
+
+// -------------------------------------------------------------------------------------------------------------- regions
+
+/// Stamps move only the low word of an address: a region must not cross a 4 GiB boundary.
+inline bool is_crossing(unsigned long long address, std::size_t size) {
+  return address >> 32 != (address + size - 1) >> 32;
+}
+
+/// The first byte of a new file of the folder, mapped so that the region in it does not cross a boundary; null where it fails.
+inline char* map_file(const std::string& path, int file, std::size_t size) {
+  void* at = MAP_FAILED;
+  if (ftruncate(file, static_cast<off_t>(size)) == 0) at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (at != MAP_FAILED && is_crossing(reinterpret_cast<unsigned long long>(at), size)) {
+    void* const other = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);  // elsewhere: this one is taken
+    munmap(at, size);
+    at = other;
+  }
+  if (at == MAP_FAILED) return report("cannot map " + path), nullptr;
+  return static_cast<char*>(at);
+}
+
+/// A file of the folder, mapped into this process and into the device. The head goes first: a kill leaves a readable file.
+inline bool map_region(Region& region) {
+  std::string path;
+  const int file = create(path, "mapped");
+  if (file < 0) return report("cannot write " + path), false;
+  const std::size_t size = mapped_offset + region.size;
+  region.mapped = map_file(path, file, size);
+  close(file);
+  void* on_device = nullptr;
+  bool is_done = region.mapped != nullptr;
+  is_done = is_done && !failed(cudaHostRegister(region.mapped, size, cudaHostRegisterMapped | cudaHostRegisterPortable),
+                               "map a file for the device (AUTOSTAMP_RUN must lie in /dev/shm for it)");
+  is_done = is_done && !failed(cudaHostGetDevicePointer(&on_device, region.mapped, 0), "map a file for the device");
+  region.address = reinterpret_cast<unsigned long long>(on_device) + mapped_offset;
+  is_done = is_done && !is_crossing(region.address, region.size) && write_mapped(region, "mapped");
+  is_done = is_done && std::rename((path + ".tmp").c_str(), path.c_str()) == 0;
+  if (!is_done) {
+    unlink((path + ".tmp").c_str());
+    region.mapped = nullptr;
+  }
+  region.path = path;
+  return is_done;
+}
+
+/// Device memory that crosses no boundary. What does is kept, so that the next allocation lies elsewhere.
+inline void* allocate_device(std::size_t size) {
+  void* at = nullptr;
+  for (int i = 0; i < 8; ++i) {
+    if (failed(cudaMalloc(&at, size), "allocate a region")) return nullptr;
+    if (!is_crossing(reinterpret_cast<unsigned long long>(at), size)) return at;
+  }
+  return report("cannot allocate a region: all that was found crosses a 4 GiB boundary"), nullptr;
+}
+
+/// Zeroed device memory. Zeroing goes with the launch's stream; while that is captured, with one of our own and at once.
+inline bool allocate(Region& region, cudaStream_t stream) {
+  if (settings().is_mapped && map_region(region)) return true;
+  void* const at = allocate_device(region.size);
+  if (at == nullptr) return false;
+  region.address = reinterpret_cast<unsigned long long>(at);
+  if (!is_capturing(stream)) return !failed(cudaMemsetAsync(at, 0, region.size, stream), "clear a region");
+  cudaStream_t own = nullptr;
+  if (failed(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), "make a stream")) return false;
+  const bool is_clear = !failed(cudaMemsetAsync(at, 0, region.size, own), "clear a region") &&
+                        !failed(cudaStreamSynchronize(own), "clear a region");
+  (void)cudaStreamDestroy(own);
+  return is_clear;
+}
+
+struct Launch {
+  const Unit* unit;
+  int slot;
+  bool is_param;
+  Place place;
+  cudaStream_t stream;
+  int device;
+  unsigned ordinal;
+};
+
+/// The region under `key`, made on first use. Null where there is none to be had.
+inline Region* region_for(const std::string& key, const Launch& launch) {
+  State& shared = state();
+  Region*& found = shared.by_key[key];
+  if (found == nullptr) {
+    shared.regions.emplace_back();
+    Region& made = shared.regions.back();
+    made.device = launch.device, made.unit = launch.unit, made.slot = launch.slot, made.is_param = launch.is_param;
+    made.place = launch.place.line, made.function = launch.place.function;
+    made.stream = reinterpret_cast<unsigned long long>(launch.stream);
+    made.capacity = settings().capacity;
+    made.size = region_bytes(made.capacity);
+    made.launch = launch.ordinal, made.sequence = shared.sequence;
+    if (!allocate(made, launch.stream)) {
+      shared.regions.pop_back();
+      shared.by_key.erase(key);
+      return nullptr;
+    }
+    found = &made;
+  }
+  found->launch = launch.ordinal;
+  found->sequence = shared.sequence;
+  found->is_captured = is_capturing(launch.stream);
+  if (found->mapped != nullptr) write_mapped(*found, "mapped");  // a kill may come at any time
+  return found;
+}
+
+inline Slot slot_of(const Region* region) {
+  if (region == nullptr) return Slot{};
+  const Settings& set = settings();
+  return Slot{region->address, region->capacity, set.block[0], set.block[1], set.block[2]};
+}
+
+/// Counts a launch. False in a process that this one was forked into: CUDA does not work there.
+inline bool begin() {
+  State& shared = state();
+  if (shared.process == 0) {
+    shared.process = getpid();
+    // After the first call of the CUDA runtime, whose own clean-up was thereby registered before: ours comes first.
+    std::atexit(drain_at_exit);
+  }
+  ++shared.sequence;
+  return shared.process == getpid();
+}
+
+inline std::string key_of(int device, const Unit& unit, int slot) {
+  return std::to_string(device) + ":" + std::to_string(unit.signature) + ":" + std::to_string(slot);
+}
+
+inline unsigned count(std::map<std::string, unsigned>& counts, const std::string& key) { return ++counts[key]; }
+
+/// Fills the slots of one unit for the next launch. That may be of any of its kernels: in `last` each slot has a region, else
+/// all slots share one, and the signature in it says whose it is.
+inline bool fill(const Unit& unit, const Place& place, cudaStream_t stream, int device, std::vector<Slot>& slots) {
+  State& shared = state();
+  const Settings& set = settings();
+  const std::string of = key_of(device, unit, -1);
+  Launch launch{&unit, -1, false, place, stream, device, count(shared.launches, of)};
+  if (set.keep != Keep::last) {
+    // Which kernel comes is known only afterwards: the launch to keep is chosen when the drain is read.
+    if (launch.ordinal > most_launches) return count(shared.dropped, of), true;
+    slots.assign(unit.slots, slot_of(region_for(of + ":" + std::to_string(launch.ordinal), launch)));
+    return true;
+  }
+  const std::string at = std::string(place.line) + ":" + place.function;
+  bool is_known = shared.launches.count(of + ":" + at) != 0;
+  if (!is_known && shared.launches[of + ":regions"] + unit.slots <= most_launches) {
+    shared.launches[of + ":regions"] += unit.slots;
+    shared.launches[of + ":" + at] = 1;
+    is_known = true;
+  }
+  for (unsigned i = 0; i < unit.slots; ++i) {
+    launch.slot = static_cast<int>(i);
+    slots[i] = slot_of(region_for(key_of(device, unit, launch.slot) + ":" + (is_known ? at : "shared"), launch));
+  }
+  return true;
+}
+
+/// Points the symbol of a unit at the regions of the launch that follows in `stream`.
+inline bool set_symbol(const Unit& unit, const Place& place, cudaStream_t stream, int device) {
+  State& shared = state();
+  std::vector<Slot> slots(unit.slots, Slot{});
+  if (!fill(unit, place, stream, device, slots)) return false;
+  const std::string of = key_of(device, unit, -1);
+  std::vector<Slot>*& current = shared.current[of];
+  const std::size_t size = slots.size() * sizeof(Slot);
+  const bool is_same = current != nullptr && std::memcmp(current->data(), slots.data(), size) == 0;
+  if (is_same && shared.current_stream[of] == stream && !is_capturing(stream)) return true;
+  if (!is_same) {
+    shared.values.push_back(slots);
+    current = &shared.values.back();
+  }
+  shared.current_stream[of] = stream;
+  return cudaMemcpyToSymbolAsync(unit.symbol, current->data(), size, 0, cudaMemcpyHostToDevice, stream) == cudaSuccess;
+}
+
+inline void prepare_unit(const Unit& unit, const Place& place, cudaStream_t stream, int device) {
+  if (!set_symbol(unit, place, stream, device)) failed(cudaPeekAtLastError(), "set the symbol of the stamped kernels");
+}
+
+/// Prepares all units of this binary: a launch that this one's text shows may be of a kernel that another one holds.
+inline void prepare(const Place& place, cudaStream_t stream) {
+  const Hook hook("prepare a launch");
+  if (!begin() || !hook.is_ready) return;
+  for (const Unit* unit : state().units) {
+    if (unit->has_symbols()) prepare_unit(*unit, place, stream, hook.device);
+  }
+}
+
+/// The slot of a kernel that takes it as a parameter. Kernels that read theirs from a symbol may be launched out of sight: they
+/// are prepared on the way.
+inline Slot launch_slot(const Unit& unit, unsigned slot, const Place& place, cudaStream_t stream) {
+  State& shared = state();
+  const Hook hook("prepare a launch");
+  if (!begin() || !hook.is_ready) return Slot{};
+  const Settings& set = settings();
+  for (const Unit* each : shared.units) {
+    const bool is_out_of_sight = each->launches == 0 ? each->has_symbols() : each->symbols > 0;
+    if (is_out_of_sight && set.keep == Keep::last) prepare_unit(*each, Place{"", ""}, stream, hook.device);
+  }
+  const std::string of = key_of(hook.device, unit, static_cast<int>(slot));
+  Launch launch{&unit, static_cast<int>(slot), true, place, stream, hook.device, count(shared.launches, of)};
+  std::string key = of + ":" + std::to_string(launch.ordinal);
+  if (set.keep == Keep::one && launch.ordinal != set.launch) return Slot{};
+  if (set.keep == Keep::all && launch.ordinal > most_launches) return count(shared.dropped, of), Slot{};
+  if (set.keep == Keep::last) {
+    // Instantiations of one template share a slot but not the host function that launches them; streams may overlap.
+    key = of + ":" + place.line + ":" + place.function + ":" + std::to_string(reinterpret_cast<unsigned long long>(stream));
+    if (shared.by_key.count(key) == 0 && count(shared.launches, of + ":regions") > most_launches) key = of + ":shared";
+  }
+  return slot_of(region_for(key, launch));
+}
+
+/// Makes a unit known. Units of all translation units are known before any other static object is initialised.
+struct Registered {
+  explicit Registered(const Unit& unit) {
+    State& shared = state();
+    const std::lock_guard<std::mutex> lock(shared.mutex);
+    for (const Unit* known : shared.units) {
+      if (known->symbol == unit.symbol && known->signature == unit.signature) return;  // shared under -rdc
+    }
+    shared.units.push_back(&unit);
+  }
+};
+
+/// Sets the slots of units with no launch in sight, in a binary that has none at all. nvcc registers the kernels of a
+/// translation unit before its static objects are initialised; under -rdc the last one's turn serves them all.
+struct Eager {
+  explicit Eager(const Unit&) {
+    if (!settings().is_on()) return;
+    State& shared = state();
+    for (const Unit* known : shared.units) {
+      if (known->launches != 0) return;
+    }
+    const Hook hook("prepare launches");
+    if (!begin() || !hook.is_ready) return;
+    if (settings().keep != Keep::last) report("no launch of a stamped kernel is in sight: the last one is kept");
+    for (const Unit* unit : shared.units) {
+      void* at = nullptr;
+      if (!unit->has_symbols()) continue;
+      if (cudaGetSymbolAddress(&at, unit->symbol) != cudaSuccess) {
+        (void)cudaGetLastError();  // not registered yet: another translation unit's turn comes
+        continue;
+      }
+      prepare_unit(*unit, Place{"", ""}, nullptr, hook.device);
+    }
+    failed(cudaStreamSynchronize(nullptr), "set the symbol of the stamped kernels");
+  }
+};
+
+inline cudaStream_t stream_of(cudaStream_t stream) { return stream; }
+inline cudaStream_t stream_of(int) { return nullptr; }
+
+}  // namespace host
+
+namespace {
+const host::Unit this_unit{autostamp_slots, AUTOSTAMP_UNIT, AUTOSTAMP_UNIT_SLOTS, AUTOSTAMP_UNIT_LAUNCHES,
+                           AUTOSTAMP_UNIT_SYMBOLS, AUTOSTAMP_UNIT_MANIFEST};
+__attribute__((init_priority(1000))) const host::Registered this_registered(this_unit);
+const host::Eager this_eager(this_unit);
+}  // namespace
+
+/// The slot for a launch of the kernel with number `slot` in `unit`, on `stream`: all zero unless it is to be recorded.
+template <class Stream>
+inline Slot launch_slot(const host::Unit& unit, unsigned slot, const host::Place& place, Stream&& stream) {
+  if (!host::settings().is_on()) return Slot{};
+  return host::launch_slot(unit, slot, place, host::stream_of(stream));
+}
+
+/// Sets the symbols that kernels launched next on `stream` read their slots from.
+template <class Stream>
+inline void prepare(const host::Unit&, const host::Place& place, Stream&& stream) {
+  if (host::settings().is_on()) host::prepare(place, host::stream_of(stream));
+}
+
+}  // namespace autostamp
+
+/// Writes what was recorded so far, without waiting for the end of the program.
+extern "C" __attribute__((weak, used, visibility("default"))) void autostamp_drain() { ::autostamp::host::drain("request"); }
+
+#endif  // AUTOSTAMP_HOST_CUH_

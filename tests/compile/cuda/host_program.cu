@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launches two kernels, one for each carrier, as its arguments say. A kernel says in its arguments what it would record, which
+// stand_in_cudart.cc then does for it: pairs of records, the signature of its lanes, and its slot.
+#include "autostamp.cuh"
+#line 1
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#define CHECK(call)                                                                  \
+  do {                                                                               \
+    const cudaError_t error_ = (call);                                               \
+    if (error_ != cudaSuccess) std::printf("%s: %d\n", #call, static_cast<int>(error_)); \
+  } while (false)
+
+namespace ns {
+__global__ void param(int pairs, unsigned signature AUTOSTAMP_PARAM) { AUTOSTAMP_BIND_PARAM(aa, 1)
+  AUTOSTAMP_ENTER(aa, 1) __syncthreads(); AUTOSTAMP_EXIT(aa, 1)
+  (void)pairs, (void)signature;
+}
+}  // namespace ns
+__global__ void symbol(int pairs, unsigned signature, int slot) { AUTOSTAMP_BIND(aa, 2)
+  AUTOSTAMP_ENTER(aa, 1) __syncthreads(); AUTOSTAMP_EXIT(aa, 1)
+  (void)pairs, (void)signature, (void)slot;
+}
+
+void launch_param(int pairs, int threads, cudaStream_t stream) {
+  ns::param<<<2, threads, 0, stream>>>(pairs, 0x1000u AUTOSTAMP_ARG(aa,1,(stream)));
+}
+void launch_symbol(int pairs, int threads, cudaStream_t stream) {
+#ifndef WITHOUT_HOOK
+  AUTOSTAMP_PREPARE((stream))
+#endif
+  symbol<<<2, threads, 0, stream>>>(pairs, 0x1001u, 1);
+}
+
+int main(int count, char** words) {
+  cudaStream_t streams[2];
+  for (cudaStream_t& stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph;
+  cudaGraphExec_t ready;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    const int number = std::atoi(word.c_str() + 1);
+    switch (word[0]) {
+      case 'p': launch_param(number, 64, stream); break;
+      case 'P': launch_param(number, 96, stream); break;
+      case 's': launch_symbol(number, 64, stream); break;
+      case 'S': launch_symbol(number, 96, stream); break;
+      case 'd': CHECK(cudaSetDevice(number)); break;
+      case 't': stream = number == 0 ? nullptr : streams[number - 1]; break;
+      case 'b': CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); break;
+      case 'e': CHECK(cudaStreamEndCapture(stream, &graph)); CHECK(cudaGraphInstantiate(&ready, graph, 0)); break;
+      case 'g': CHECK(cudaGraphLaunch(ready, stream)); break;
+      case 'r': autostamp_drain(); break;
+      case 'x': (void)cudaSetDevice(99); break;
+      case 'l': std::printf("last error %d\n", static_cast<int>(cudaGetLastError())); break;
+      case 'a': std::abort();
+      default: return 2;
+    }
+  }
+  std::printf("left %d\n", static_cast<int>(cudaPeekAtLastError()));
+  return 0;
+}

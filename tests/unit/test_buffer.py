@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where regions may lie: a cursor that goes on past its lane's end must not come to a 4 GiB boundary."""
+
+from __future__ import annotations
+
+import pytest
+
+from autostamp.runtime.buffer import NoMemory, suits
+from autostamp.runtime.layout import DEFAULT_CAPACITY, region_bytes
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("address", "size", "expected"),
+    [
+        (0x7F00_0000_0000, 2 << 20, True),
+        (0x7F00_0000_0000 + 3 * GIB - (2 << 20), 2 << 20, True),  # ends 1 GiB below the boundary
+        (0x7F00_0000_0000 + 3 * GIB - (2 << 20) + 256, 2 << 20, False),
+        (0x7F00_FFFF_F000, 4096, False),  # ends at the boundary: 512 stamps of a full lane would pass it
+        (0x7F00_FFFF_FF00, 512, False),  # crosses it
+    ],
+)
+def test_a_region_leaves_room_for_cursors_that_go_on(address, size, expected):
+    assert suits(address, size) is expected
+
+
+def test_made_up_addresses_suit():
+    memory = NoMemory()
+    size = region_bytes(DEFAULT_CAPACITY)
+    assert all(suits(memory.allocate(size), size) for _ in range(64))

@@ -7,17 +7,20 @@ VENV := .venv
 FLASH_VENV := .venv-flash
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-flash lint corpus clean
+.PHONY: demo test test-flash test-cutlass lint corpus clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.ready
 	$(VENV)/bin/autostamp demo
 
 test: $(VENV)/.ready
-	$(VENV)/bin/python -m pytest -n auto --ignore=tests/flash
+	$(VENV)/bin/python -m pytest -n auto --ignore=tests/flash --ignore=tests/cutlass
 
 test-flash: $(FLASH_VENV)/.ready
 	$(FLASH_VENV)/bin/python -m pytest -n auto tests/flash
+
+test-cutlass: $(VENV)/.ready
+	$(VENV)/bin/python -m pytest -n 2 tests/cutlass
 
 lint: $(VENV)/.ready
 	$(VENV)/bin/ruff check .

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from autostamp.diagnostics import AutostampError
 
-BEYOND: Final = 1 << 30
-"""Bytes that a cursor may move past the end of its lane: 2^27 stamps of one thread in one launch."""
+BEYOND: Final = 1 << 26
+"""Bytes that a cursor may move past the end of its lane: 2^23 stamps of one thread in one launch."""
 
 
 class Memory(Protocol):
@@ -52,12 +52,21 @@ class DeviceMemory:
     def allocate(self, size: int) -> int:
         """Address of `size` zeroed bytes on the current device."""
         # cudaMalloc aligns to 256 bytes at least (CUDA C++ Programming Guide, device memory accesses): records need 8.
+        array = self._zeros(size)
+        address = int(array.data.ptr)
+        if not suits(address, size):
+            # Of a block so much longer than the places that do not suit, one end does.
+            block = self._zeros(2 * (size + BEYOND))
+            first = int(block.data.ptr)
+            address = first if suits(first, size) else first + size + BEYOND
+            array = block[address - first :][:size]
+        self._arrays[address] = array
+        return address
+
+    def _zeros(self, size: int) -> Any:  # noqa: ANN401 - cupy has no types
         array = self._cupy.zeros(size, dtype=self._cupy.uint8)
         self._cupy.cuda.get_current_stream().synchronize()
-        address = int(array.data.ptr)
-        self._arrays[address] = array
-        # One that does not suit is kept, so that the next allocation lies elsewhere.
-        return address if suits(address, size) else self.allocate(size)
+        return array
 
     def read(self, address: int) -> npt.NDArray[np.uint8]:
         """Copy a region to the host, after a device-wide synchronisation."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,7 +35,12 @@ stamped build compiled, without the macro that turns the stamps on.
 """
 
 SAME = ("-frandom-seed=1", "-Xptxas=-v", "-cubin", "-o", "out.cubin")
-"""Options of every mode. Without a seed, names of internal symbols hold a hash of paths (nvcc: --frandom-seed)."""
+"""Options of every mode. Without a seed, names of internal symbols may differ from run to run (nvcc: --frandom-seed)."""
+
+_PATH_HASH = re.compile(rb"(_INTERNAL_|_GLOBAL__N__)[0-9a-f]{8}(?=_)")
+"""What nvcc puts into the names of internal symbols and of what stands in unnamed namespaces: a hash of the path that the source
+is read from, whatever `#line` says.
+"""
 
 LAUNCHER = (sys.executable, "-m", "autostamp", "nvcc", "--strict", "--")
 
@@ -98,6 +104,10 @@ class Builds:
 
     def cubin(self, mode: str) -> bytes:
         return (self.folder / f"{mode}.cubin").read_bytes()
+
+    def pathless(self, mode: str) -> bytes:
+        """The cubin with zeros for the hash of the source's path, which alone must differ between the source and its copy."""
+        return _PATH_HASH.sub(rb"\g<1>00000000", self.cubin(mode))
 
     def log(self, mode: str) -> str:
         """What nvcc printed, ptxas's resource usage included."""

@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrival ended which wait, under a chosen notion of what one barrier is.
+"""Which arrival ended which wait, told in two ways that know nothing of each other, so that each checks the other.
 
-Each use of a barrier is a group of arrivals, one of every warp that arrives on it, and the waits for it, one of every warp
-that waits. So a warp's n-th wait belongs to the n-th arrival of each warp, moved by the uses that a fresh barrier grants
-without an arrival (a producer's first acquires). By run-time address the uses of one mbarrier are counted; by declaration
-those of a whole ring, in order. The two counts are independent, so their agreement checks both.
+By address: an mbarrier's next phase cannot have arrivals before all who waited for this one have left, or it would be reused
+while in use. So a wait was ended by the last arrival on its address before its exit; who waited and arrived does not matter.
+
+By declaration: where every warp takes part in every use of a ring, a warp's n-th wait belongs to the n-th arrival of each
+warp, moved by the uses that a fresh ring grants without an arrival (a producer's first acquires). No address is looked at but
+to count the stages.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from autostamp.analysis.rings import STAGE_BIT, Rings
 from autostamp.model.manifest import EventKind, Instance, Payload
 from autostamp.model.trace import Event, Trace
+
+LATE: Final = 50
+"""Cycles by which the stamp after an arrival may come later than the exit of the wait that it ended: the two are in different
+warps, and about 25 cycles lie between an instruction and the stamp after it (docs/adr/0007).
+"""
 
 _Key = tuple[int, str]
 _KeyOf = Callable[[Instance, Event], _Key | None]
@@ -57,7 +66,14 @@ def by_address(trace: Trace) -> frozenset[Arrow]:
         is_address = instance.payload is Payload.ADDRESS and 0 < event.payload < STAGE_BIT
         return (event.payload, instance.side) if is_address else None
 
-    return _arrows(trace, key, lambda _: 1)
+    arrows: set[Arrow] = set()
+    for uses in _uses(trace, key).values():
+        arrivals = sorted((end for ends in uses.signals.values() for end in ends), key=_time)
+        for wait in (end for ends in uses.waits.values() for end in ends):
+            before = bisect_right(arrivals, wait.cycles + LATE, key=lambda end: end.cycles)
+            if before:
+                arrows.add(Arrow(arrivals[before - 1], wait))
+    return frozenset(arrows)
 
 
 def by_declaration(trace: Trace) -> frozenset[Arrow]:
@@ -68,10 +84,18 @@ def by_declaration(trace: Trace) -> frozenset[Arrow]:
     def key(instance: Instance, _: Event) -> _Key | None:
         return (instance.barrier, instance.side) if instance.barrier else None
 
-    return _arrows(trace, key, lambda key: stages.get(key[0], 0) or rings.depth(*key) or 1)
+    return frozenset(
+        arrow
+        for barrier, uses in _uses(trace, key).items()
+        for arrow in _in_order(uses, stages.get(barrier[0], 0) or rings.depth(*barrier) or 1)
+    )
 
 
-def _arrows(trace: Trace, key_of: _KeyOf, depth_of: Callable[[_Key], int]) -> frozenset[Arrow]:
+def _time(end: End) -> tuple[int, int]:
+    return end.cycles, end.warp
+
+
+def _uses(trace: Trace, key_of: _KeyOf) -> dict[_Key, _Uses]:
     found: dict[_Key, _Uses] = {}
     instances = {instance.number: instance for instance in trace.kernel.instances}
     for lane in trace.lanes:
@@ -92,10 +116,10 @@ def _arrows(trace: Trace, key_of: _KeyOf, depth_of: Callable[[_Key], int]) -> fr
                 uses.signals.setdefault(lane.warp, []).append(end)
             else:
                 entered[event.instance, event.visit] = key
-    return frozenset(arrow for key, uses in found.items() for arrow in _of_barrier(uses, depth_of(key)))
+    return found
 
 
-def _of_barrier(uses: _Uses, depth: int) -> Iterator[Arrow]:
+def _in_order(uses: _Uses, depth: int) -> Iterator[Arrow]:
     """Pairs with no use granted, or else with one round of the ring, whichever lets no wait end before its arrivals."""
     if not uses.signals or not uses.waits:
         return
@@ -107,11 +131,11 @@ def _of_barrier(uses: _Uses, depth: int) -> Iterator[Arrow]:
             for use, wait in enumerate(waits)
             if 0 <= use - granted < len(last)
         ]
-        if all(arrow.signal.cycles <= arrow.wait.cycles for arrow in pairs):
+        if all(arrow.signal.cycles <= arrow.wait.cycles + LATE for arrow in pairs):
             yield from pairs
             return
 
 
 def _last_arrivals(signals: Mapping[int, list[End]]) -> list[End]:
     """For each use that every warp arrived for, the latest of its arrivals."""
-    return [max(group, key=lambda end: (end.cycles, end.warp)) for group in zip(*signals.values(), strict=False)]
+    return [max(group, key=_time) for group in zip(*signals.values(), strict=False)]

@@ -93,7 +93,7 @@ def command(
     options = config.load(Path.cwd(), only, skip)
     cuda = _cuda_options(options, carrier, rdc)
     if project is not None:
-        result = _project(project, out, cuda)
+        result = _project(project, out, cuda, folders)
     elif names == (STDIN,):
         result = _stdin(stdin_filename, options, cuda)
     else:
@@ -219,14 +219,14 @@ def _require_places(relative: dict[Path, Path], out: Path) -> None:
             raise AutostampError.of("AS9001", detail=detail)
 
 
-def _project(root: Path, out: Path, cuda: CudaOptions) -> Result:
+def _project(root: Path, out: Path, cuda: CudaOptions, folders: Sequence[Path]) -> Result:
     """Every source of a project, as one unit."""
     from autostamp.hooks.instrument_cuda import gather, instrument_batch, unit_files
     from autostamp.hooks.shadow import require_place
 
     top, target = root.resolve(), out.resolve()
     require_place(top, target)
-    batch = gather([str(top)], (), target)
+    batch = gather([str(top)], folders, target)
     done = instrument_batch(batch, replace(cuda, with_line_names=True), _watch)
     result = Result(findings=list(done.findings), unit=done.unit, outside=done.outside, notes=list(done.notes))
     for path, item in done.stamped.items():

@@ -35,7 +35,7 @@ _FINDINGS, _USAGE, _NO_DEVICE = ExitStatus.FINDINGS, ExitStatus.USAGE, ExitStatu
 _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS1001", "{path} is not Python that libcst can parse: {detail}", "Fix the syntax error; nothing was written.", _FINDINGS),
     ("AS1002", "{path} is not UTF-8 text: {detail}", "Declare the encoding as UTF-8 or convert the file.", _FINDINGS),
-    ("AS1003", "no kernel in {path}", "Give the file that holds the @cute.kernel, or the package, so that its helpers are stamped too.", _FINDINGS),
+    ("AS1003", "no kernel in {path}", "Give the file that holds the kernel (@cute.kernel, __global__), or the package, so that its helpers are stamped too.", _FINDINGS),
     ("AS1004", "no sync call in {path}", "Check that this is the right file; waits in helpers of other files need those files named too.", _FINDINGS),
     ("AS1005", "{path} has a name _as of its own, which is what stamps are called by", "Rename it in the file.", _FINDINGS),
     ("AS1010", "{path} includes {include}, which was not found", "Name the folder that holds it with -I; nothing was written.", _FINDINGS),
@@ -104,6 +104,7 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS5016", "{count} launches of {kernel} were not kept: the limit is {limit}", "Choose one of them with --launch N.", _FINDINGS),
     ("AS5017", "the program's recorder says: {detail}", "Read the message; what it could not record is missing in the run.", _FINDINGS),
     ("AS5018", "nothing was recorded of {what}: {detail}", "Check --kernel and --launch.", _FINDINGS),
+    ("AS5019", "threads of {kernel} shared a lane: {detail}", "Nothing to do where they ran as one, as the rest of a warp does while thread 0 is elsewhere.", ExitStatus.OK),
     ("AS6001", "{path} is not a readable record file: {detail}", "The run was cut short or the file was truncated: record again.", _FINDINGS),
     ("AS6002", "the manifest does not belong to these records: {detail}", "Use the manifest of the same run.", _FINDINGS),
     ("AS6003", "{path} is not a manifest: {detail}", "Give the *.manifest.json or RUN/manifest.json that autostamp wrote.", _FINDINGS),

@@ -43,10 +43,10 @@ class Span:
 class Site:
     """One sync call in one file. `number` counts from 1 in source order and is what a stamp names.
 
-    The last five fields are CUDA C++'s, which has no trace to learn from. `root` names the declaration that the barrier
+    The fields from `root` on are CUDA C++'s, which has no trace to learn from. `root` names the declaration that the barrier
     operand goes back to (`file:line:name`), `conditions` the guards from the kernel down to the call, outermost first,
     `iteration` and `stage` the expressions that say which use it is, where the source shows them, and `payload` (a value of
-    `Payload`) what its records carry.
+    `Payload`) what its records carry. `is_async`: a signal that lands later than its issue.
     """
 
     number: int
@@ -68,6 +68,7 @@ class Site:
     iteration: str = ""
     stage: str = ""
     payload: str = "none"
+    is_async: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from autostamp.model.site import KernelDef
 from autostamp.model.sync import Kind
 
 _NOT_LAUNCHED = "it is launched nowhere in these files"
+_SHOWN = 3
 _ONLY_COUNTED = ("AS2101", "AS2102", "AS2103", "AS2104")
 """Polls, fences, forwarding wrappers, declarations: nobody waits at these lines, or their callers are stamped."""
 
@@ -70,8 +71,14 @@ def as_text(files: tuple[SourceFile, ...], outside: Mapping[Path, tuple[str, ...
         ]
     if any(skip.code in _ONLY_COUNTED for file in files for skip in file.skips):
         lines.append(f"calls skipped for {', '.join(_ONLY_COUNTED)} are listed in the manifest and by --json")
-    lines += [f"not stamped, outside: {', '.join(names)} in {path}" for path, names in (outside or {}).items()]
+    lines += [f"not stamped, outside: {_some(names)} in {path}" for path, names in (outside or {}).items()]
     return "\n".join(lines)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """The first names; `--json` has them all."""
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _carrier(kernel: KernelDef) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tree_sitter import Node
 
 from autostamp.passes.cuda.functions import Index
-from autostamp.passes.cuda.includes import includes
+from autostamp.passes.cuda.includes import PROGRAMS
 from autostamp.passes.cuda.kernels import Kernel, ParameterList, parameter_list
 from autostamp.passes.cuda.launches import QUERIES, Launch, LaunchForm, directive_spans
 from autostamp.passes.cuda.reach import declared
@@ -56,7 +56,9 @@ class _RefusedError(Exception):
 
 
 class Chooser:
-    """Decides for the kernels of one set of files. `outside` are sources that are read but not stamped."""
+    """Decides for the kernels of one set of files. `outside` are sources that are read but not stamped, `included` the names
+    of files with the ending of a program that some file includes all the same.
+    """
 
     def __init__(
         self,
@@ -65,6 +67,7 @@ class Chooser:
         index: Index,
         kernels: Sequence[Kernel],
         launches: Sequence[Launch],
+        included: frozenset[str] = frozenset(),
     ) -> None:
         self._sources = sources
         self._outside = outside
@@ -76,7 +79,7 @@ class Chooser:
         self._at: dict[tuple[Path, int], Launch] = {}
         for launch in launches:
             self._launches.setdefault(launch.kernel, []).append(launch)
-        self._included: set[str] | None = None
+        self._included = included
         self._directives: dict[Path, list[tuple[int, int]]] = {}
         self._mentions = self._find_mentions()
 
@@ -143,10 +146,7 @@ class Chooser:
 
     def _is_program(self, path: Path) -> bool:
         """True for a file that is compiled by itself, and that no other one includes."""
-        if self._included is None:
-            everything = (*self._sources.values(), *self._outside.values())
-            self._included = {Path(each.name).name for source in everything for each in includes(source.original)}
-        return path.suffix in _PROGRAMS and path.name not in self._included
+        return path.suffix in PROGRAMS and path.name not in self._included
 
     def _require_launches(self, kernel: Kernel, choice: Choice) -> None:
         if not choice.launches:
@@ -250,7 +250,6 @@ class Chooser:
 
 
 _WORD = re.compile(rb"[A-Za-z_]\w*+")
-_PROGRAMS = frozenset({".cu", ".cc", ".cpp", ".cxx", ".c"})
 _DECLARATIONS = frozenset({"declaration", "field_declaration", "function_definition", "template_instantiation"})
 _NAMES = frozenset({"template_function", "qualified_identifier", "dependent_name", "template_method", "template_type"})
 _WRAPPERS = frozenset({"pointer_expression", "parenthesized_expression", "cast_expression"})

@@ -109,6 +109,7 @@ class Contexts:
             ),
             stage=stage,
             payload=_PAYLOADS[kind],
+            is_async=op.is_async,
         )
         found = FoundSite(site, place.form, place.start, place.end, kind, operand)
         self._remember(found, root)

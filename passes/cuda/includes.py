@@ -19,10 +19,14 @@ from autostamp.passes.cuda.views import Views, views
 GENERATED = frozenset({"autostamp.cuh", "autostamp_host.cuh", "autostamp_unit.cuh"})
 """Files that stamping writes beside the stamped ones; they are no sources of the project."""
 
+PROGRAMS = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c++", ".c"})
+"""Endings of files that are compiled, not included."""
+
 Read = Callable[[Path], bytes | None]
 """Gives the bytes of a file, None where there is none."""
 
 _NAME = re.compile(rb'[ \t]*+\#[ \t]*+include(?:_next)?[ \t]*+(?:"([^"\n]++)"|<([^>\n]++)>)')
+_PROGRAM = re.compile(rb'#[ \t]*+include[ \t]*+["<](?:[^">\n]*/)?([^">/\n]+\.[cC][\w+]*)[">]')
 _GUARD = re.compile(rb"[ \t]*+\#[ \t]*+(?:ifndef|if[ \t]*+![ \t]*+defined[ \t]*+\(?)[ \t]*+(\w++)")
 _DEFINED = re.compile(rb"[ \t]*+\#[ \t]*+define[ \t]++(\w++)")
 _OPENING = frozenset({b"if", b"ifdef", b"ifndef"})
@@ -87,6 +91,12 @@ def _defines(view: Views, name: bytes | None) -> bool:
         return False
     match = _DEFINED.match(view.uncommented, view.directives[1].start)
     return match is not None and match[1] == name
+
+
+def included_programs(texts: Iterable[bytes]) -> frozenset[str]:
+    """The names, without folders, of files with the ending of a program that one of these texts includes."""
+    names = {match[1].decode("utf-8", "surrogateescape") for text in texts for match in _PROGRAM.finditer(text)}
+    return frozenset(name for name in names if Path(name).suffix in PROGRAMS)
 
 
 def is_toolkit(name: str) -> bool:

@@ -29,6 +29,8 @@ _VALUE_PARENTS = frozenset(
 )
 _NAME_PARENTS = frozenset({"qualified_identifier", "template_function", "dependent_name"})
 _WORD = re.compile(rb"[A-Za-z_]\w*+")
+# A call whatever the tree says: that of `decltype(f<T>(x)){}` has none.
+_CALLED = re.compile(rb"\s*+<[^;(){}]*>\s*+\(")
 _INLINE = frozenset({b"inline", b"__inline__", b"__inline"})
 _MEMBERS = "field_declaration_list"
 _ATTRIBUTE = "attribute_declaration"
@@ -107,7 +109,8 @@ def _own_reason(function: Function, *, is_linked: bool) -> str:
     if function.qualifiers & _NEVER:
         return "it is __noinline__"
     head = function.source.code[function.start : function.body[0]]
-    if "virtual" in function.qualifiers or _OVERRIDES.search(head):
+    # Virtual functions of host classes are device code only by the names of those that they call.
+    if "__device__" in function.qualifiers and ("virtual" in function.qualifiers or _OVERRIDES.search(head)):
         return "it is virtual"
     is_plain = not (function.is_template or function.owner or function.qualifiers & {"inline", "static", "constexpr"})
     if is_linked and is_plain and not function.qualifiers & _FORCED and "__device__" in function.qualifiers:
@@ -165,6 +168,8 @@ def _pointed_at(places: Places, path: Path, source: Source, names: set[str]) -> 
         return
     pattern = re.compile(rb"(?<![\w.])(?<!->)(?:" + b"|".join(map(re.escape, sorted(words))) + rb")(?!\s*+[(\w])")
     for match in pattern.finditer(source.code):
+        if _CALLED.match(source.code, match.end()):
+            continue
         node = source.tree.root_node.descendant_for_byte_range(*match.span())
         while node is not None and node.parent is not None and node.parent.type in _NAME_PARENTS:
             node = node.parent

@@ -22,6 +22,7 @@ from autostamp.passes.cuda.carrier import Carrier
 from autostamp.passes.cuda.find import find
 from autostamp.passes.cuda.found import FoundFile
 from autostamp.passes.cuda.functions import Function, Index, index
+from autostamp.passes.cuda.includes import included_programs
 from autostamp.passes.cuda.macros import Macros, learn
 from autostamp.passes.cuda.plan import FilePlan, plan, position
 from autostamp.passes.cuda.recognise import Recognizer
@@ -107,6 +108,7 @@ def instrument(
         found,
         options.carrier,
         recognizer.candidates,
+        included_programs((*originals.values(), *outside.values())),
         is_linked=options.without_calls_out_of_line,
     )
     plans = planned.files
@@ -120,13 +122,9 @@ def instrument(
     return Project(stamped, unit, header, tuple(findings), notes, _outside(planned.outside, recognizer))
 
 
-def is_relevant(data: bytes, macros: Macros | None = None) -> bool:
-    """True for text that may hold device code or a launch."""
-    return _pattern(macros).search(data) is not None
-
-
-def _pattern(macros: Macros | None) -> re.Pattern[bytes]:
-    names = sorted((macros.globals | macros.devices) if macros else ())
+def _pattern(macros: Macros) -> re.Pattern[bytes]:
+    """What text may hold device code or a launch."""
+    names = sorted(macros.globals | macros.devices)
     extra = b"".join(rb"|(?<!\w)" + name.encode() + rb"(?!\w)" for name in names)
     return re.compile(_DEVICE + extra)
 

@@ -171,7 +171,7 @@ def _chevron(path: Path, source: Source, at: int, node: Node | None, function: F
     texts = [text_of(source, *span) for span in configuration]
     name, start = _callee(code, at)
     end = max(closed + 1, at + 3)
-    is_device = function is not None and "__device__" in function.qualifiers | function_sides(function)
+    is_device = function is not None and is_device_only(function)
     hook = None if is_device else _hook(source, node, configuration, texts)
     stream = texts[3] if len(texts) > 3 and is_repeatable(texts[3]) else ""
     return Launch(
@@ -180,9 +180,12 @@ def _chevron(path: Path, source: Source, at: int, node: Node | None, function: F
     )  # fmt: skip
 
 
-def function_sides(function: Function) -> frozenset[str]:
-    """`__device__` for a function that device code runs, whatever it says itself."""
-    return frozenset({"__device__"}) if function.is_device else frozenset()
+def is_device_only(function: Function) -> bool:
+    """True for a function that says so itself. What callers of its name are says nothing of one that launches: host code calls
+    its functions `run` as device code does.
+    """
+    qualifiers = function.qualifiers
+    return "__global__" in qualifiers or ("__device__" in qualifiers and "__host__" not in qualifiers)
 
 
 def _count(texts: Sequence[str]) -> int:
@@ -228,7 +231,7 @@ def _call(
         if not named and call.name not in LAUNCHERS and owner not in LAUNCHER_CLASSES:
             return None
     function = function_at(call.start)
-    if function is not None and function.is_device:
+    if function is not None and is_device_only(function):
         return None
     arguments = call.arguments
     form = LaunchForm.POINTER

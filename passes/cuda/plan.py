@@ -15,6 +15,7 @@ from autostamp.passes.cuda import emit, inline
 from autostamp.passes.cuda.carrier import Carrier, Choice, Chooser
 from autostamp.passes.cuda.found import FoundFile, FoundSite
 from autostamp.passes.cuda.functions import Call, Function, Index
+from autostamp.passes.cuda.includes import PROGRAMS
 from autostamp.passes.cuda.kernels import Kernel, kernel_heads, kernels
 from autostamp.passes.cuda.launches import Hook, Launch, LaunchForm, launches
 from autostamp.passes.cuda.reach import Candidates, Reach
@@ -57,16 +58,17 @@ def plan(
     found: Mapping[Path, FoundFile],
     carrier: Carrier,
     candidates: Candidates,
+    included: frozenset[str] = frozenset(),
     *,
     is_linked: bool = False,
 ) -> Plan:
     """The plan of every file of `sources`, which are stamped as one unit; `outside` are only read.
 
-    `candidates` gives the definitions that a call can mean.
+    `candidates` gives the definitions that a call can mean; `included` are names of programs that some file includes.
     """
     planner = _Planner(sources, outside, index, found, candidates, is_linked=is_linked)
     planner.drop_sites()
-    return planner.plan(carrier)
+    return planner.plan(carrier, included)
 
 
 class _Planner:
@@ -99,8 +101,8 @@ class _Planner:
             kernel for path, source in sources.items() for kernel in kernels(path, source, self._places.of(path), heads)
         ]
         self._edges = self._reach.masks()
-        self._certain = self._reach.certain(candidates)
-        self._certain_or_object = self._reach.certain(candidates, with_objects=True)
+        self._certain, self._certain_or_object = self._reach.certain(candidates)
+        self._open = self._of_headers()
 
     def _hold(self, path: Path, site: FoundSite) -> None:
         function = self._places.at(path, site.start)
@@ -119,6 +121,15 @@ class _Planner:
             mask |= 1 << number
         return mask
 
+    def _of_headers(self) -> int:
+        """Device functions of headers (bits): a kernel of whatever file includes the header may come to them."""
+        mask = 0
+        for number, function in enumerate(self._index.functions):
+            is_header = function.file in self._sources and function.file.suffix not in PROGRAMS
+            if is_header and function.is_device and not function.is_kernel:
+                mask |= 1 << number
+        return mask
+
     def _drop(self, functions: int, code: str, reason: str) -> None:
         """Give up the sites of these functions (bits)."""
         for number in [each for each in self._held if functions >> each & 1]:
@@ -126,7 +137,10 @@ class _Planner:
                 self._skip(path, site, code, reason)
 
     def drop_sites(self) -> None:
-        """Skip what no stamp can run in: functions that stay functions, and what no kernel of these files reaches."""
+        """Skip what no stamp can run in: functions that stay functions, and what no kernel comes to.
+
+        Headers need no kernel among these files: what they hold runs in kernels of the files that include them.
+        """
         stopped = inline.blocked(
             self._reach,
             self._places,
@@ -140,7 +154,7 @@ class _Planner:
             self._drop(1 << number, "AS2111", reason)
         for number, (reason, mask) in sorted(stopped.items()):
             self._drop(mask, "AS2111", f"{self._index.functions[number].qualified} calls it, and {reason}")
-        reached = self._unnamed() if self._kernels else 0
+        reached = self._open | (self._unnamed() if self._kernels else 0)
         certain = 0
         for kernel in self._kernels:
             reached |= self._reached(kernel)
@@ -165,13 +179,13 @@ class _Planner:
                 words.update(_WORD.findall(each.source.code[each.start : each.end]))
         for at, each in enumerate(functions):
             if each.is_kernel and each.file in self._outside and each.name.encode() in words:
-                yield f"{each.qualified} of {each.file}", self._edges[at]
+                yield f"{each.qualified} of {each.file}", self._certain_or_object[at]
         known = {each.name for each in functions if each.is_kernel}
         for name in sorted(_LIBRARY_KERNELS - known):
             if name.encode() in words:
                 mask = 0
                 for number in self._reach.handed_on:
-                    mask |= self._edges[number]
+                    mask |= self._certain_or_object[number]
                 yield name, mask
 
     def _reached(self, kernel: Kernel) -> int:
@@ -193,7 +207,7 @@ class _Planner:
                 mask |= self._certain[number]
         return mask
 
-    def plan(self, carrier: Carrier) -> Plan:
+    def plan(self, carrier: Carrier, included: frozenset[str]) -> Plan:
         """The edits beside the stamps, and what the user must hear."""
         for sites in self._held.values():
             for path, site in sites:
@@ -203,7 +217,7 @@ class _Planner:
         reached = {id(kernel): self._reached(kernel) | unnamed for kernel in self._kernels}
         bound = [kernel for kernel in self._kernels if reached[id(kernel)] & holders]
         found = self._launches() if bound else []
-        chooser = Chooser(self._sources, self._outside, self._index, self._kernels, found)
+        chooser = Chooser(self._sources, self._outside, self._index, self._kernels, found, included)
         choices = {id(kernel): chooser.choose(kernel, carrier) for kernel in bound}
         self._inline(reached.values())
         for kernel in bound:
@@ -221,7 +235,8 @@ class _Planner:
         findings = [self._refusal(choice) for choice in refused] if carrier is Carrier.PARAM else []
         mask = 0
         for kernel in bound:
-            mask |= reached[id(kernel)]
+            if kernel.function is not None:
+                mask |= self._certain_or_object[self._reach.number[id(kernel.function)]]
         outside = [
             function
             for number, function in enumerate(self._index.functions)
@@ -245,7 +260,7 @@ class _Planner:
     def _inline(self, reached: Iterable[int]) -> None:
         """Functions between a kernel and a site become part of the kernel."""
         holders = self._holders()
-        from_kernels = 0
+        from_kernels = self._open
         for mask in reached:
             from_kernels |= mask
         wanted: dict[Path, list[Function]] = {}

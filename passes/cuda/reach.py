@@ -65,26 +65,34 @@ class Reach:
         self._members: set[bytes] = set()
         if self.handed_on:
             self._members.update(*(_data_members(source) for source in sources.values()))
-        self.callers_of_objects: set[int] = set()
-        self.edges: list[frozenset[int]] = [self._edges(function) for function in index.functions]
+        # A node of its own for what objects can mean spares an edge to each of these from every caller.
+        self._objects = len(index.functions)
+        self._callers_of_objects: set[int] = set()
+        self._edges = [self._called_by(function) for function in index.functions]
 
-    def masks(self, extra: Iterable[int] = ()) -> list[int]:
-        """For each function the set of those it reaches, itself included, as bits. `extra` are reached by every function."""
-        common = frozenset(extra)
-        return closure([each | common for each in self.edges] if common else self.edges)
+    def masks(self) -> list[int]:
+        """For each function the set of those it reaches, itself included, as bits."""
+        return self._closed(self._edges)
 
-    def certain(self, candidates: Candidates, *, with_objects: bool = False) -> list[int]:
-        """As `masks`, but only as far as `candidates` (the definitions that a call can mean) tells.
+    def certain(self, candidates: Candidates) -> tuple[list[int], list[int]]:
+        """As `masks`, but only as far as `candidates` (the definitions that a call can mean) tells; twice.
 
-        `with_objects`: calls of objects, function pointers and template parameters are followed to all that they can mean.
+        The second follows calls of objects, function pointers and template parameters to all that they can mean.
         """
-        edges = []
-        for at, function in enumerate(self.index.functions):
-            found = {self.number.get(id(each), -1) for call in function.calls for each in candidates(call, function)}
-            if with_objects and at in self.callers_of_objects:
-                found |= self.handed_on
-            edges.append(frozenset(each for each in found if each >= 0 and not self.index.functions[each].is_kernel))
-        return closure(edges)
+        functions = self.index.functions
+        edges: list[frozenset[int]] = []
+        for function in functions:
+            found = {id(each): each for call in function.calls for each in candidates(call, function)}
+            numbers = {self.number.get(key, -1) for key, each in found.items() if not each.is_kernel}
+            edges.append(frozenset(numbers - {-1}))
+        objects = frozenset({self._objects})
+        callers = self._callers_of_objects
+        with_objects = [each | objects if at in callers else each for at, each in enumerate(edges)]
+        return self._closed(edges), self._closed(with_objects)
+
+    def _closed(self, edges: Sequence[frozenset[int]]) -> list[int]:
+        own = (1 << self._objects) - 1
+        return [mask & own for mask in closure([*edges, frozenset(self.handed_on)])[: self._objects]]
 
     @cached_property
     def implicit(self) -> tuple[int, ...]:
@@ -126,7 +134,7 @@ class Reach:
                 members.setdefault(function.owner.encode("utf-8", "surrogateescape"), []).append(at)
         return members
 
-    def _edges(self, function: Function) -> frozenset[int]:
+    def _called_by(self, function: Function) -> frozenset[int]:
         found: set[int] = set()
         for call in function.calls:
             found.update(self._callees(call))
@@ -136,8 +144,8 @@ class Reach:
             found.update(self._of_word(word))
         found.update(self._values(function, code))
         if self.handed_on and self._calls_objects(function, code):
-            self.callers_of_objects.add(self.number[id(function)])
-            found.update(self.handed_on)
+            self._callers_of_objects.add(self.number[id(function)])
+            found.add(self._objects)
         return frozenset(found)
 
     def _callees(self, call: Call) -> Iterable[int]:

@@ -37,8 +37,13 @@
 #define AUTOSTAMP_ARG_ONLY(key, k, ...) \
   ::autostamp::launch_slot(::autostamp::this_unit, AUTOSTAMP_SLOT(key, k), AUTOSTAMP_PLACE, __VA_ARGS__)
 #define AUTOSTAMP_ARG(key, k, ...) , AUTOSTAMP_ARG_ONLY(key, k, __VA_ARGS__)
+#if defined(__CUDA_ARCH__)  // a function for both sides, which launches on the host alone
+#define AUTOSTAMP_PREPARE(...)
+#define AUTOSTAMP_PREPARE_AROUND(...) ((
+#else
 #define AUTOSTAMP_PREPARE(...) ::autostamp::prepare(::autostamp::this_unit, AUTOSTAMP_PLACE, __VA_ARGS__);
 #define AUTOSTAMP_PREPARE_AROUND(...) (::autostamp::prepare(::autostamp::this_unit, AUTOSTAMP_PLACE, __VA_ARGS__), (
+#endif
 
 // What autostamp_unit.cuh may say beyond what it must: where the manifest is, and how many kernels read their slot from the
 // symbol (-1: not known).

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from autostamp.diagnostics import AutostampError, Diagnostic
 from autostamp.model.manifest import MANIFEST_VERSION, KernelTrace, Manifest, SourceFile
-from autostamp.runtime.cuda.drain import Drained, Head, notes_of, without_stale_lanes
+from autostamp.runtime.cuda.drain import Drained, Head, notes_of, sharers_of, without_stale_lanes
 from autostamp.runtime.cuda.instances import Kernel, Row, UnitTable, events_in, table_of, unknown
-from autostamp.runtime.cuda.names import kernel_name
+from autostamp.runtime.cuda.names import kernel_name, shortened
 from autostamp.runtime.decode import headers_of, signature_of
 from autostamp.runtime.layout import HEADER_BYTES, LANES, RECORD_DTYPE, RELEASED, WARPS, lane_bytes
 
@@ -67,7 +67,7 @@ def collect(
 
     `manifests` are by signature of their unit. What could not be named or is doubtful is in the findings: AS5013 (no manifest),
     AS5014 (not in it), AS5015 (doubtful records), AS5016 (too many launches), AS5017 (what the host runtime said), AS5018
-    (nothing of what was asked for).
+    (nothing of what was asked for), AS5019 (threads that shared a lane, a note).
     """
     tables = {signature: UnitTable.of(manifest) for signature, manifest in manifests.items() if manifest.unit}
     findings = [Diagnostic.of("AS5017", detail=error) for head in heads for error in dict.fromkeys(head.errors)]
@@ -88,7 +88,10 @@ def collect(
     for number, (item, name) in enumerate(zip(kept, _display(kept), strict=True), 1):
         traces.append(_trace(number, item, name, row_of))
         files |= {file: item.unit.files[file] for file in _files_of(traces[-1])}
-        findings += [Diagnostic.of("AS5015", kernel=name, detail=note) for note in _notes(item)]
+        short = shortened(name)
+        findings += [Diagnostic.of("AS5015", kernel=short, detail=note) for note in _notes(item)]
+        shared = sharers_of(item.data, item.drained.entry.capacity)
+        findings += [Diagnostic.of("AS5019", kernel=short, detail=note) for note in shared]
     regions = {number: item.data for number, item in enumerate(kept, 1)}
     manifest = Manifest(MANIFEST_VERSION, tool, tuple(files.values()), tuple(traces))
     if len({id(item.unit) for item in kept}) == 1:

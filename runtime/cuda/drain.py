@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -191,16 +192,33 @@ def without_stale_lanes(data: NDArray[np.uint8], capacity: int) -> NDArray[np.ui
 
 
 def notes_of(data: NDArray[np.uint8], capacity: int) -> list[str]:
-    """What makes the records of a region doubtful: launches that overlapped, threads of one warp that shared a lane."""
-    notes = []
+    """What makes the records of a region doubtful: launches that overlapped."""
     warps = geometry_of(data, capacity).warps or WARPS
     if any(field(data, capacity, warp, MAIN_EXTRA["overlap"]) != (0,) for warp in range(min(warps, WARPS))):
-        notes.append("another launch wrote to it at the same time, or an earlier one never came to its end")
+        return ["another launch wrote to it at the same time, or an earlier one never came to its end"]
+    return []
+
+
+def sharers_of(data: NDArray[np.uint8], capacity: int) -> list[str]:
+    """Threads of one warp that recorded in the lane for single threads, for each warp with more than one."""
+    notes = []
+    warps = geometry_of(data, capacity).warps or WARPS
     for warp in range(min(warps, WARPS)):
         (writers,) = field(data, capacity, WARPS + warp, SINGLE_EXTRA["writers"])
         if writers.bit_count() > 1:
-            lanes = ", ".join(str(lane) for lane in range(32) if writers >> lane & 1)
+            lanes = _runs([lane for lane in range(32) if writers >> lane & 1])
             notes.append(
-                f"threads {lanes} of warp {warp} recorded in one lane: unless they ran as one, some records are lost"
+                f"threads {lanes} of warp {warp}, which count as one: had they taken turns, records would be lost"
             )
     return notes
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """Ascending numbers for a reader: `3, 5-7`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -147,7 +147,7 @@ def _instance(number: int, row: UnitFile, site: Site, barrier: int, op: SyncOp |
         signal=0 if is_wait else first,
         signals=tuple(side.value for side in op.signals) if op is not None else (),
         is_noop=op.is_noop if op is not None else False,
-        is_async=op.is_async if op is not None else False,
+        is_async=site.is_async or (op.is_async if op is not None else False),
     )
 
 

@@ -46,3 +46,9 @@ def _values(text: str) -> list[str]:
             start = at + 1
     values.append(text[start:])
     return [value.partition(" = ")[2] for value in values if " = " in value]
+
+
+def shortened(name: str, length: int = 80) -> str:
+    """A name for a sentence: template arguments of a long one are left out."""
+    head, bracket, _ = name.partition("<")
+    return name if len(name) <= length or not bracket else f"{head}<...>"

@@ -25,8 +25,9 @@ FOLDER = Path(__file__).parents[1] / "cases" / "cuda" / "stamp"
 NAMES = sorted(path.name.removesuffix(".expected.cu") for path in FOLDER.glob("*.expected.cu"))
 TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*|\.?\d[\w.\']*|\S')
 EVENT = re.compile(r"^\s*// autostamp (\d+)\s*$", re.MULTILINE)
-EVERY_CASE = pytest.mark.parametrize("name", NAMES)
-EVERY_CARRIER = pytest.mark.parametrize("carrier", [Carrier.AUTO, Carrier.SYMBOL], ids=lambda carrier: carrier.value)
+# Most cases hold the symbol anyway; these would take the parameter.
+CASES = [(name, Carrier.AUTO) for name in NAMES] + [(name, Carrier.SYMBOL) for name in ("kernels", "statements")]
+EVERY_CASE = pytest.mark.parametrize(("name", "carrier"), CASES)
 
 
 def nvcc(folder: Path, *words: str) -> str:
@@ -77,7 +78,6 @@ def test_cases_were_found() -> None:
     assert len(NAMES) >= 8
 
 
-@EVERY_CARRIER
 @EVERY_CASE
 def test_off_is_the_original_to_the_compiler(name: str, carrier: Carrier, tmp_path: Path) -> None:
     put_clean(name, tmp_path)
@@ -92,7 +92,6 @@ def test_off_is_the_original_to_the_compiler(name: str, carrier: Carrier, tmp_pa
     assert (tmp_path / "off.cubin").read_bytes() == (tmp_path / "clean.cubin").read_bytes()
 
 
-@EVERY_CARRIER
 @EVERY_CASE
 def test_on_every_stamp_reaches_the_kernel(name: str, carrier: Carrier, tmp_path: Path) -> None:
     project = stamped(name, carrier)

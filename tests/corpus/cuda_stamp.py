@@ -121,24 +121,33 @@ def _closing(text: bytes, opening: int) -> int:
             return at
 
 
-def read(folder: Path) -> dict[Path, bytes]:
-    """The sources of a project, in order."""
-    found = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+def read(place: Path) -> dict[Path, bytes]:
+    """The sources of a folder, in order, or the one file."""
+    found = sorted(path for path in place.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+    found = [place] if place.is_file() else found
     return {path: path.read_bytes() for path in found}
 
 
-def check(name: str, files: Mapping[Path, bytes], *, is_twice: bool = True) -> Result:
-    """Stamp the files as one unit, check every one of them, and tell what became of the sync calls in them."""
+def check(
+    name: str, files: Mapping[Path, bytes], beside: Mapping[Path, bytes] | None = None, *, is_twice: bool = True
+) -> Result:
+    """Stamp the files as one unit, check every one of them, and tell what became of the sync calls in them.
+
+    `beside` are files of libraries that belong to the unit: they are stamped and checked, but nothing in them is counted.
+    """
     result = Result(name, len(files))
     start = time.process_time()
-    project = instrument(files)
+    everything = {**(beside or {}), **files}
+    project = instrument(everything)
     result.seconds = time.process_time() - start
     again = instrument({path: each.text for path, each in project.stamped.items()}) if is_twice else project
     for path, each in project.stamped.items():
-        result.failures += [f"{path}: {what}" for what in _failures(files[path], each, again.stamped[path])]
+        result.failures += [f"{path}: {what}" for what in _failures(everything[path], each, again.stamped[path])]
+        if path not in files:
+            continue
         result.sites += len(each.file.sites)
         result.skips.update(skip.code for skip in each.file.skips)
-    result.skips.update(note.code for note in project.notes if note.code not in result.skips)
+    # Findings of AS1011 are among the skips, too.
     result.skips["AS1012"] = sum(note.code == "AS1012" for note in project.notes)
     _compare(files, project, result)
     return result
@@ -228,11 +237,15 @@ def _unlisted(files: Mapping[Path, bytes], found: Mapping[Path, Sequence[tuple[i
     known = index(sources)
     places = _places(known, Recognizer(known, sources))
     for path, each in found.items():
-        of_callees = places[path][3] if path in places else set()
+        _, wrappers, _, callees = places.get(path, (set(), [], [], set()))
         for offset, name in each:
-            if offset in of_callees:
+            if offset in callees:
                 continue
             result.counted += 1
+            # What a wrapper like those of a library forwards to is no call that a finding would name.
+            if any(start <= offset < end for start, end in wrappers):
+                result.in_wrappers += 1
+                continue
             data = files[path]
             text = data[offset : offset + 70].split(b"\n")[0].decode("utf-8", "replace")
             line = data.count(b"\n", 0, offset) + 1
@@ -262,11 +275,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.corpus.cuda_stamp", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--examples", type=int, default=5, help="texts shown of each kind (default %(default)s)")
+    parser.add_argument(
+        "--with",
+        dest="beside",
+        action="append",
+        default=[],
+        type=Path,
+        help="a library's file or folder that is stamped along with every project and not counted",
+    )
     parser.add_argument("--once", action="store_true", help="do not stamp the stamped files again")
     options = parser.parse_args(arguments)
+    beside = {path: data for place in options.beside for path, data in read(place).items()}
     results = []
     for folder in options.folders:
-        result = check(folder.as_posix()[-44:], read(folder), is_twice=not options.once)
+        result = check(folder.as_posix()[-44:], read(folder), beside, is_twice=not options.once)
         results.append(result)
         groups = {"failed": result.failures, "missed": result.missed, **result.examples}
         for title, texts in groups.items():

@@ -31,18 +31,19 @@ def ring(**fields):
 
 
 def lane(warp: int, *rows: tuple[int, EventKind, int, int]) -> Lane:
-    """Events from (cycle, kind, instance, address); exits carry no address, as on the device."""
+    """Events from (hundreds of cycles, kind, instance, address); exits carry no address, as on the device."""
     seen: dict[tuple[EventKind, int], int] = {}
     events = []
     for cycle, kind, instance, address in rows:
         visit = seen.get((kind, instance), 0)
         seen[kind, instance] = visit + 1
-        events.append(Event(cycle, kind, instance, 0 if kind is EXIT else address, visit))
-    return Lane(warp, 0, tuple(events), 0, 0, 1000, 0, 0)
+        events.append(Event(100 * cycle, kind, instance, 0 if kind is EXIT else address, visit))
+    return Lane(warp, 0, tuple(events), 0, 0, 100_000, 0, 0)
 
 
 def three_uses(full=FULL, empty=EMPTY) -> Trace:
-    """Producer: acquires at 0, 10 and 20-50, commits at 5, 15, 60. Consumer: waits 0-5, 40-40, 50-60, releases at 40, 50, 90.
+    """In hundreds of cycles. Producer: acquires at 0, 10 and 20-50, commits at 5, 15, 60.
+    Consumer: waits 0-5, 40-40, 50-60, releases at 40, 50, 90.
 
     By hand: commit 1 at 5 ends the first consumer wait, commit 2 (15) the second, commit 3 (60) the third; the third acquire
     reuses the first stage, so it is the first release, at 40, that it waits for.
@@ -61,10 +62,10 @@ def three_uses(full=FULL, empty=EMPTY) -> Trace:
 
 EXPECTED = frozenset(
     {
-        Arrow(End(0, COMMIT, 0, 5), End(1, CONSUME, 0, 5)),
-        Arrow(End(0, COMMIT, 1, 15), End(1, CONSUME, 1, 40)),
-        Arrow(End(0, COMMIT, 2, 60), End(1, CONSUME, 2, 60)),
-        Arrow(End(1, RELEASE, 0, 40), End(0, ACQUIRE, 2, 50)),
+        Arrow(End(0, COMMIT, 0, 500), End(1, CONSUME, 0, 500)),
+        Arrow(End(0, COMMIT, 1, 1500), End(1, CONSUME, 1, 4000)),
+        Arrow(End(0, COMMIT, 2, 6000), End(1, CONSUME, 2, 6000)),
+        Arrow(End(1, RELEASE, 0, 4000), End(0, ACQUIRE, 2, 5000)),
     }
 )
 
@@ -89,7 +90,7 @@ def test_the_last_of_several_arrivals_ends_the_wait():
     first = lane(1, (30, SIGNAL, RELEASE, 160))
     second = lane(2, (80, SIGNAL, RELEASE, 160))
     assert by_address(Trace(rows, (waits, first, second), 0.0)) == {
-        Arrow(End(2, RELEASE, 0, 80), End(0, ACQUIRE, 0, 90))
+        Arrow(End(2, RELEASE, 0, 8000), End(0, ACQUIRE, 0, 9000))
     }
 
 
@@ -120,7 +121,9 @@ def test_copies_that_complete_an_announced_use_are_no_arrivals():
     copy = signal_row(9, 9, side="full", payload=Payload.ADDRESS, is_async=True)
     producer = trace.lanes[0]
     copies = [
-        Event(event.cycles, SIGNAL, 9, event.payload, event.visit) for event in producer.events if event.kind is SIGNAL
+        Event(event.cycles + 10, SIGNAL, 9, event.payload, event.visit)
+        for event in producer.events
+        if event.kind is SIGNAL
     ]
     events = tuple(sorted((*producer.events, *copies), key=lambda event: event.cycles))
     kernel = replace(trace.kernel, instances=(*trace.kernel.instances, copy))

@@ -8,17 +8,18 @@ import pytest
 from autostamp.runtime.buffer import NoMemory, suits
 from autostamp.runtime.layout import DEFAULT_CAPACITY, region_bytes
 
-GIB = 1 << 30
+BOUNDARY = 0x7F01_0000_0000
+MIB = 1 << 20
 
 
 @pytest.mark.parametrize(
     ("address", "size", "expected"),
     [
-        (0x7F00_0000_0000, 2 << 20, True),
-        (0x7F00_0000_0000 + 3 * GIB - (2 << 20), 2 << 20, True),  # ends 1 GiB below the boundary
-        (0x7F00_0000_0000 + 3 * GIB - (2 << 20) + 256, 2 << 20, False),
-        (0x7F00_FFFF_F000, 4096, False),  # ends at the boundary: 512 stamps of a full lane would pass it
-        (0x7F00_FFFF_FF00, 512, False),  # crosses it
+        (0x7F00_0000_0000, 2 * MIB, True),
+        (BOUNDARY - 66 * MIB, 2 * MIB, True),  # ends 64 MiB below the boundary
+        (BOUNDARY - 66 * MIB + 256, 2 * MIB, False),
+        (BOUNDARY - 4096, 4096, False),  # ends at the boundary: the first stamp of a full lane would pass it
+        (BOUNDARY - 256, 512, False),  # crosses it
     ],
 )
 def test_a_region_leaves_room_for_cursors_that_go_on(address, size, expected):

@@ -137,10 +137,16 @@ def test_constructors_and_destructors_count_for_every_kernel() -> None:
 
 
 def test_sites_that_no_kernel_reaches_are_listed() -> None:
-    project = stamp({"meet.cuh": MEET, "k.cu": KERNEL})
-    assert skips_in(project, "meet.cuh") == [(1, "AS2115", "no kernel of these files reaches it")] * 2
-    assert not project.stamped[Path("meet.cuh")].is_changed
+    project = stamp({"meet.cu": MEET, "k.cu": KERNEL})
+    assert skips_in(project, "meet.cu") == [(1, "AS2115", "no kernel of these files reaches it")] * 2
+    assert not project.stamped[Path("meet.cu")].is_changed
     assert project.stamped[Path("k.cu")].is_changed
+
+
+def test_what_headers_hold_is_stamped_for_kernels_of_files_that_include_them() -> None:
+    project = stamp({"meet.cuh": MEET})
+    assert skips_in(project, "meet.cuh") == []
+    assert text_of(project, "meet.cuh").splitlines()[2].startswith("AUTOSTAMP_INLINE __device__ int meet")
 
 
 def test_a_kernel_of_a_header_that_is_only_read_is_named() -> None:
@@ -171,6 +177,65 @@ def test_linked_device_code_keeps_plain_functions_out_of_line() -> None:
     project = stamp({"k.cu": text}, without_calls_out_of_line=True)
     assert skips_in(project, "k.cu") == [(1, "AS2111", "with -rdc another file may call it")] * 2
     assert "AUTOSTAMP_INLINE static __device__ int own" in text_of(project, "k.cu")
+
+
+def test_programs_side_by_side_may_have_kernels_of_one_name() -> None:
+    other = KERNEL.replace("out[0] = 1", "out[0] = 2")
+    project = stamp({"a/main.cu": KERNEL + LAUNCH, "b/main.cu": other + LAUNCH})
+    for name in ("a/main.cu", "b/main.cu"):
+        key = project.stamped[Path(name)].file.key
+        assert kernel_in(project, name).carrier == "param"
+        assert f"work<<<1, 32>>>(out AUTOSTAMP_ARG({key},1,(0)));" in text_of(project, name)
+        assert "AUTOSTAMP_PREPARE" not in text_of(project, name)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"both.cu": '#include "a.cu"\n#include "b.cu"\n'},  # then they are one program
+        {"api.h": "__global__ void work(int* out);\n"},  # a declaration of which of the two?
+        {"more.cuh": KERNEL},  # a header may be part of either
+    ],
+)
+def test_kernels_of_one_name_in_one_program(extra: dict[str, str]) -> None:
+    project = stamp({"a.cu": KERNEL + LAUNCH, "b.cu": KERNEL.replace("= 1", "= 2") + LAUNCH, **extra})
+    kernel = kernel_in(project, "a.cu")
+    reason = "another kernel has its name, and a launch does not say which it means"
+    assert (kernel.carrier, kernel.reason) == ("symbol", reason)
+
+
+@pytest.mark.parametrize(
+    ("use", "is_stamped"),
+    [
+        ("__device__ int (*table)(int) = &meet;\n", False),
+        ("__device__ int use() { int (*f)(int) = meet; return f(1); }\n", False),
+        ("__device__ int use(int meet) { int a = meet; return a + meet; }\n", True),  # a variable of that name
+        ("__device__ int use() { return Other::meet; }\n", True),  # a member of something else
+        ("struct S { int meet; };\n__device__ int use(S s) { return s.meet; }\n", True),
+        ("void host() { auto f = &meet; }\n", True),  # host code cannot call it
+        (
+            "template <int (*F)(int)> struct T {};\nusing U = T<meet>;\n",
+            True,
+        ),  # a template's argument is known in place
+    ],
+)
+def test_functions_whose_address_is_taken(use: str, is_stamped: bool) -> None:
+    project = stamp({"k.cu": MEET + use + "__global__ void k(int* out) { out[0] = meet(3); }\n"})
+    expected = [] if is_stamped else [(1, "AS2111", "its address is taken")] * 2
+    assert skips_in(project, "k.cu") == expected
+
+
+def test_a_host_function_that_launches_is_no_caller() -> None:
+    project = stamp({"k.cu": KERNEL + LAUNCH + 'int main() { m.def("host", &host); host(nullptr); }\n'})
+    assert skips_in(project, "k.cu") == []
+    assert "AUTOSTAMP_INLINE" not in text_of(project, "k.cu")
+
+
+def test_an_uninlined_function_stops_only_what_it_calls_itself() -> None:
+    queue = "struct Queue { __device__ int wait_all(int n) { __syncthreads(); n ^= 3; __syncwarp(); return n; } };\n"
+    log = "struct Log { __device__ void wait_all(int n) {} };\n__noinline__ __device__ void say(Log log) { log.wait_all(3); }\n"
+    kernel = "__global__ void k(int* out) { Queue queue; Log log; say(log); out[0] = queue.wait_all(3); }\n"
+    assert skips_in(stamp({"k.cu": queue + log + kernel}), "k.cu") == []
 
 
 def test_numbers_of_a_unit() -> None:

@@ -21,6 +21,7 @@ from autostamp.runtime.cuda.drain import (
     notes_of,
     read_drain,
     read_drains,
+    sharers_of,
     without_stale_lanes,
 )
 from autostamp.runtime.cuda.instances import UnitTable, table_of
@@ -326,11 +327,19 @@ def test_launches_that_overlapped(tmp_path):
 def test_threads_that_shared_a_lane():
     data = region(SECOND, {0: VISIT, 33: [(1100, 7)]})
     set_words(data, 16, 33, 40, (1 << 5,))
-    assert notes_of(data, 16) == []
-    set_words(data, 16, 33, 40, (1 << 5 | 1 << 31,))
-    assert notes_of(data, 16) == [
-        "threads 5, 31 of warp 1 recorded in one lane: unless they ran as one, some records are lost"
+    assert sharers_of(data, 16) == []
+    set_words(data, 16, 33, 40, (1 << 5 | 1 << 6 | 1 << 7 | 1 << 31,))
+    assert sharers_of(data, 16) == [
+        "threads 5-7, 31 of warp 1, which count as one: had they taken turns, records would be lost"
     ]
+
+
+def test_threads_that_shared_a_lane_are_a_note(tmp_path):
+    data = region(SECOND, {0: VISIT, 33: [(1100, 7)]})
+    set_words(data, 16, 33, 40, (1 << 5 | 1 << 6,))
+    write_drain(tmp_path / "drain-1-0.bin", [(entry(), data)])
+    (found,) = collected(tmp_path).findings
+    assert (found.code, found.status) == ("AS5019", 0)
 
 
 def test_lanes_of_two_kernels_in_one_region(tmp_path):

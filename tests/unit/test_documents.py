@@ -21,6 +21,15 @@ def test_the_picture_is_the_recorded_run(tmp_path):
     assert made.read_text(encoding="utf-8") == shown.read_text(encoding="utf-8")
 
 
+def test_the_stamps_shown_are_those_made(capsys):
+    text = (ROOT / "docs/how-it-works.md").read_text(encoding="utf-8")
+    shown = [line for block in re.findall(r"```diff\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    assert main(["instrument", str(ROOT / "kernels/cuda/gemm_ws.cu"), "--diff", "-q"]) == 0
+    made = capsys.readouterr().out.splitlines()
+    assert len(shown) > 5
+    assert [line for line in shown if line not in made] == []
+
+
 def test_the_two_commands_are_make_targets():
     commands = re.findall(r"^    make (\w+)", README, re.MULTILINE)
     assert commands == ["demo", "test"]

@@ -75,7 +75,7 @@ template <bool IsWhole> __device__ AUTOSTAMP_INLINE void ring(int* out, int n) {
       if (threadIdx.x % 32 == 0) { arrive(&empty[i % stages]); SIGNAL_AT(4, (empty[i % stages])) }
     }
   }
-  AUTOSTAMP_ENTER(aa,5) __syncthreads(); AUTOSTAMP_EXIT(aa,5)
+  AUTOSTAMP_WARP_ENTER(aa,5) __syncthreads(); AUTOSTAMP_WARP_EXIT(aa,5)
 }
 
 template <int Which> __global__ void ring_param(int* out, int n AUTOSTAMP_PARAM) { AUTOSTAMP_BIND_PARAM(aa,1) ring<Which == 1>(out, n); }

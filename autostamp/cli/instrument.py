@@ -111,7 +111,8 @@ def command(
         _write(result, out, quiet=quiet or as_json)
     elif status is ExitStatus.OK and not as_json:
         sys.stdout.buffer.write(result.stamped[0][1].text)
-    return status
+    # A call that may be a wait and has no stamp stops nothing, and is never passed over.
+    return max(status, ExitStatus.FINDINGS) if result.notes else status
 
 
 def _cuda_options(options: InstrumentOptions, carrier: str, is_linked: bool) -> CudaOptions:

@@ -168,9 +168,11 @@ class Recognizer:
         resolved = self._resolver.resolve(call, function)
         if not resolved.is_certain and (entry := self._entry(call, function, (), is_sync=False)) is not None:
             return self._by_entry(entry, call, function, None)
-        if (spun := self._spun(call, function, resolved.candidates)) is not None:
+        # An overload that calls its namesake is rarely recursive: what it means are the others.
+        candidates = tuple(each for each in resolved.candidates if each is not function) or resolved.candidates
+        if (spun := self._spun(call, function, candidates)) is not None:
             return spun
-        found = [self._wrappers.of(each) for each in resolved.candidates]
+        found = [self._wrappers.of(each) for each in candidates]
         wrappers = [each for each in found if each is not None]
         is_sync = bool(wrappers) and len(wrappers) == len(found)
         if len({each.op.side for each in wrappers}) > 1:

@@ -6,7 +6,7 @@
 takes checkouts, and compiles what it is given: FlashAttention-3 forward and DeepGEMM's bf16 GEMM, which need CUTLASS's include
 folder, and matmul 12 of pranjalssh/fast.cu. Exit status 1 when a stamped build is more than the clean one plus stamps, or an
 off build, of the stamped text without the macro that turns stamps on, is not the clean one byte for byte (the hash of the
-source's path in names of internal symbols aside).
+source's path in names of internal symbols aside); 2 when something does not compile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autostamp.passes.safety import Limits
-from tests.cuda_builds import ROOT, SM_90A, Builds, Kernel, build
+from tests.cuda_builds import ROOT, SM_90A, BuildError, Builds, Kernel, build
 
 FLASH_INSTANCE = "hopper/instantiations/flash_fwd_hdim128_fp16_sm90.cu"
 FLASH_WITHOUT = (
@@ -32,7 +32,7 @@ FLASH_FLAGS = (
     *("-O3", "-std=c++17", "--use_fast_math", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-DNDEBUG"),
     *("-DCUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED", "-DCUTLASS_ENABLE_GDC_FOR_SM90", "-DCUTLASS_DEBUG_TRACE_LEVEL=0"),
 )
-"""As in hopper/setup.py and torch's CUDAExtension. An instantiation includes nothing of torch."""
+"""As in hopper/setup.py, with what CuTe needs of --expt- options. An instantiation includes nothing of torch."""
 
 DEEPGEMM_FLAGS = (
     *("-std=c++20", "--diag-suppress=39,161,174,177,186,940", "--ptxas-options=--register-usage-level=10", "-O3"),
@@ -65,27 +65,12 @@ static void __instantiate_kernel() {
 """As csrc/jit_kernels/impls/sm90_bf16_gemm.hpp writes it: N = K = 4096, tiles of 128 by 128 by 64, six stages, clusters of 2."""
 
 FAST_CU_FLAGS = (
-    "-std=c++17",
-    "-O3",
-    "-DNDEBUG",
-    "-w",
-    "--expt-relaxed-constexpr",
-    "--expt-extended-lambda",
-    "-DKERNEL=12",
+    *("-std=c++17", "-O3", "-DNDEBUG", "-w", "--expt-relaxed-constexpr", "--expt-extended-lambda", "--use_fast_math"),
 )
 """As in its Makefile."""
 
 HEADER = (
-    "kernel",
-    "off",
-    "C75xx",
-    "spilled bytes",
-    "registers",
-    "sync counts",
-    "distance",
-    "stamps",
-    "clock reads",
-    "s",
+    *("kernel", "off", "C75xx", "spilled bytes", "registers", "sync counts", "distance", "stamps", "clock reads", "s"),
 )
 
 
@@ -108,7 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for unit in _units(options, out):
             began = time.monotonic()
             words = [*unit.words, *(["-DAUTOSTAMP_NO_PAYLOAD"] if options.no_payload else [])]
-            builds = build(out / unit.name, words, ("clean", "stamped", "copies"), **variables)
+            try:
+                builds = build(out / unit.name, words, ("clean", "stamped", "copies"), **variables)
+            except BuildError as error:
+                print(f"error: {unit.name}: {error}", file=sys.stderr)
+                return 2
             seconds = time.monotonic() - began
             rows += [_row(unit.name, builds, kernel, seconds) for kernel in builds.kernels]
             is_good &= _is_good(builds)

@@ -44,8 +44,8 @@ counted    calls and asm statements of device code that wait or signal, by text 
            functions that do several sync ops are none either: what these functions do is counted where it stands.
 stamped    of these, the sites with stamps.
 in wrapper of these, those in the body of a recognised wrapper (AS2103): its callers have the stamps.
-listed     of these, those that the findings give with another code, kernels of headers that nothing reaches (AS2115) and
-           bodies of macros (AS2112) among them.
+listed     of these, those that the findings give with another code: bodies of macros (AS2112), functions that are never
+           inlined (AS2111), functions of .cu files, or of unstamped libraries' kernels, that no stamped kernel reaches (AS2115).
 missed     the rest: no stamp, no finding.
 share      (stamped + in wrapper) / counted; at least 97 % in every project."""
 

@@ -137,3 +137,25 @@ def test_exit_status_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (tmp_path / "k.cu").write_bytes(UNIT.replace(b"__global__", b"__device__"))
     assert main([str(tmp_path), "--once"]) == 1
     assert "AS2115" in capsys.readouterr().out
+
+
+def test_a_call_in_decltype_takes_no_address() -> None:
+    text = b"""template <bool B> __device__ int init(int n) { __syncthreads(); n += threadIdx.x; __syncwarp(); return n; }
+__device__ int none() {
+  auto value = decltype(init<true>(1)){};
+  return value;
+}
+__global__ void kernel(int* out) { out[0] = init<true>(1) + none(); }
+"""
+    result = checked(k_cu=text)
+    assert (result.counted, result.stamped) == (2, 2)
+
+
+def test_virtual_functions_of_the_host_stop_nothing() -> None:
+    text = b"""__device__ inline int meet(int n) { __syncthreads(); n += threadIdx.x; __syncwarp(); return n; }
+struct Launcher { virtual void prepare(int n) { meet(n); } };
+__device__ inline void touch(Launcher& one) { one.prepare(1); }
+__global__ void kernel(int* out) { out[0] = meet(1); }
+"""
+    result = checked(k_cu=text)
+    assert (result.counted, result.stamped) == (2, 2)

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LINKED = ("passes", "runtime", "kernels")
-DATA = ("tests/cases", "tests/fixtures", "tests/golden", "kernels/cutedsl/recorded")
+DATA = ("tests/cases", "tests/fixtures", "tests/golden", "kernels/cutedsl/recorded", "kernels/cuda/recorded")
 MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 80
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}

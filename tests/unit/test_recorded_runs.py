@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from autostamp.analysis import analyse
+from autostamp.analysis.arrows import by_address, by_declaration
 from autostamp.model.manifest import EventKind
+from autostamp.model.timeline import State
 from autostamp.model.trace import Trace
 from autostamp.runtime.decode import check
 from autostamp.runtime.store import load_run
@@ -112,3 +114,34 @@ def test_ring_stages_come_round_in_order(run):
             if event.kind is EventKind.ENTER and event.instance in waits and waits[event.instance].barrier == barrier
         ]
         assert seen == [number % stages for number in range(STEPS)]
+
+
+CUDA_GEMM = ROOT / "kernels/cuda/recorded/gemm_ws_h200"
+"""kernels/cuda/gemm_ws.cu, 128 x 128 x 1024 in one CTA: 16 tiles of K, 4 stages, 8 consumer warps, built by the launcher."""
+
+
+def test_cuda_records_are_whole():
+    trace = only_trace(CUDA_GEMM)
+    assert check(trace) == []
+    assert [lane.warp for lane in trace.lanes] == list(range(12))
+    assert all(lane.lost == 0 and lane.exit_cycles > lane.entry_cycles for lane in trace.lanes)
+
+
+def test_cuda_roles_and_stages_come_from_guards_and_addresses():
+    timeline = analyse(only_trace(CUDA_GEMM))
+    roles = {warp.warp: warp.role for warp in timeline.warps}
+    assert [roles[warp] for warp in range(9)] == ["mma"] * 8 + ["load"]
+    sides = {instance.number: instance.side for instance in only_trace(CUDA_GEMM).kernel.instances}
+    for warp in timeline.warps[:8]:
+        stages = [part.stage for part in warp.slices if part.state is State.STALL and sides[part.instance] == "full"]
+        assert stages == [tile % 4 for tile in range(16)]
+
+
+def test_cuda_arrows_by_address_are_those_by_declaration():
+    """Each consumer waits for 16 tiles; of the producer's 16 acquires a fresh ring grants four."""
+    trace = only_trace(CUDA_GEMM)
+    ring = {instance.number for instance in trace.kernel.instances if instance.side in ("full", "empty")}
+    arrows = by_address(trace)
+    assert arrows == {arrow for arrow in by_declaration(trace) if arrow.wait.instance in ring}
+    assert len(arrows) == 8 * 16 + 16 - 4
+    assert all(arrow.signal.cycles <= arrow.wait.cycles for arrow in arrows)

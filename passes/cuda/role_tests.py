@@ -194,7 +194,8 @@ def _numbered(left: str, right: str) -> tuple[Rank, str]:
 
 def words_of(text: str) -> list[str]:
     """The words of a name in either manner, in lower case; plurals of role words without their s."""
-    words = [word.lower() for word in _SPLIT.findall(text)]
+    # The one producer warp of CUTLASS's sm90_gemm_tma_warpspecialized.hpp loads for the main loop and for the epilogue.
+    words = [word.lower() for word in _SPLIT.findall(text.replace("MainloopEpilogue", "Mainloop"))]
     return [word[:-1] if word.endswith("s") and word[:-1] in ROLE_WORDS else word for word in words]
 
 

@@ -25,6 +25,7 @@ NAMED = (
     ("warp_group_role == WarpGroupRole::Consumer0 || warp_group_role == WarpGroupRole::Consumer1", "mma"),
     ("producer_warp_role == ProducerWarpRole::Mainloop", "load"),
     ("producer_warp_role == ProducerWarpRole::Epilogue", "epilogue_load"),
+    ("producer_warp_role == ProducerWarpRole::MainloopEpilogue", "load"),
     ("producer_warp_role == ProducerWarpRole::Scheduler", "scheduler"),
     ("warp_group_role != WarpGroupRole::Producer", "mma"),
     # cutlass/include/cutlass/gemm/kernel/sm100_gemm_tma_warpspecialized.hpp

@@ -22,6 +22,8 @@ _LIGHT_NAMES = re.compile(
     r"|[A-Z\d_]*(?:ERROR|ASSERT|CHECK|FAIL|ABORT|INVALID|UNREACHABLE|NOT_IMPLEMENTED|NOT_SUPPORTED)[A-Z\d_]*"
     r"|u?int(?:\d+_t|ptr_t)?|bool|unsigned|__cvta\w*|constexpr|rank"
 )
+# However long they are: cute/arch/util.hpp converts a pointer in as many ways as there have been compilers.
+_CONVERSIONS = re.compile(r"\w*(?:cast_smem|smem_ptr|smem_addr|smem_pointer|to_shared|cvta)\w*")
 _LOOP_WORD = re.compile(rb"\b(?:for|while|do|goto)\b")
 
 
@@ -108,6 +110,8 @@ class Wrappers:
     def is_light_call(self, call: Call) -> bool:
         """True for a call that can stand beside a sync op in a wrapper."""
         if call.name.startswith("synclog_") or (call.template and call.name.endswith("_cast")):
+            return True
+        if _CONVERSIONS.fullmatch(call.name):
             return True
         known = [each for each in self._index.by_name.get(call.name, ()) if each.accepts(len(call.arguments))]
         if known and len(known) <= _FEW:

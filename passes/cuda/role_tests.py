@@ -194,8 +194,10 @@ def _numbered(left: str, right: str) -> tuple[Rank, str]:
 
 def words_of(text: str) -> list[str]:
     """The words of a name in either manner, in lower case; plurals of role words without their s."""
-    # The one producer warp of CUTLASS's sm90_gemm_tma_warpspecialized.hpp loads for the main loop and for the epilogue.
-    words = [word.lower() for word in _SPLIT.findall(text.replace("MainloopEpilogue", "Mainloop"))]
+    words = [word.lower() for word in _SPLIT.findall(text)]
+    if "mainloop" in words and "epilogue" in words:
+        # Who works for both is no epilogue: the one producer warp of CUTLASS's sm90_gemm_tma_warpspecialized.hpp loads for both.
+        words.remove("epilogue")
     return [word[:-1] if word.endswith("s") and word[:-1] in ROLE_WORDS else word for word in words]
 
 

@@ -7,12 +7,15 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 TIMEOUT_S = 600
+
+_BASE_FOLDER = threading.Lock()
 
 
 def run_module(module: str, *arguments: object, timeout_s: int = TIMEOUT_S) -> subprocess.CompletedProcess[str]:
@@ -27,7 +30,9 @@ def run_module(module: str, *arguments: object, timeout_s: int = TIMEOUT_S) -> s
 
 def build_once(factory: pytest.TempPathFactory, name: str, module: str, *arguments: object) -> Path:
     """The folder `name`, which `python -m module FOLDER arguments` filled. Workers wait for the first one that needs it."""
-    base = factory.getbasetemp()
+    # pytest makes its folder on the first call and two threads that make it at once end in FileExistsError.
+    with _BASE_FOLDER:
+        base = factory.getbasetemp()
     root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, done = root / name, root / f"{name}.done"
     with (root / f"{name}.lock").open("w") as lock:

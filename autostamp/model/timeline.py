@@ -8,18 +8,22 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """What a span of a warp's time was. Untracked time has no span: nothing brackets it."""
+    """What a span of a warp's time was. Untracked time has no span: nothing brackets it.
+
+    PASS: a wait whose barrier was complete already, so that it took no longer than a ready wait costs. It is no stall.
+    """
 
     ACTIVE = "active"
     STALL = "stall"
+    PASS = "pass"
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
     """A half-open span of one warp in cycles.
 
-    For a stall, `instance` is the wait; for a hold, the wait that opened it, and `signal` the instance that ended it
-    (0 for a stall). `visit` is the wait's; `stage` the ring index, -1 when it is unknown.
+    For a stall or a pass, `instance` is the wait; for a hold, the wait that opened it, and `signal` the instance that ended it
+    (0 for a stall or a pass). `visit` is the wait's; `stage` the ring index, -1 when it is unknown.
     """
 
     start: int
@@ -48,7 +52,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class WarpTimeline:
-    """One warp: its slices in start order and the union lengths. span = stall + active + untracked, in cycles.
+    """One warp: its slices in start order and the union lengths. span = stall + passed + active + untracked, in cycles.
 
     `start` and `end` bound the span on the axis of the slices. `open_waits` are the instances of waits that were
     entered and whose exit was not recorded: of a lossy lane it may be among the lost records, of another the warp
@@ -68,6 +72,7 @@ class WarpTimeline:
     signals: tuple[Signal, ...] = ()
     open_waits: tuple[int, ...] = ()
     is_released: bool = True
+    passed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,7 @@ class RoleTotals:
     stall: int
     active: int
     untracked: int
+    passed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +138,10 @@ class Timeline:
 
     `trace` is the number of the kernel trace in the manifest, `block` the block index of the recorded CTA, `smid` the
     SM it ran on (-1: unknown). `never_visited` are instances with stamps that no lane visited. `longest` are the
-    longest stalls, longest first.
+    longest stalls, longest first. `launch` counts the recorded launches of the kernel from 0.
+
+    Timelines of several CTAs of one launch share an axis when `offset`, in cycles, is added to all of this one's; it is right
+    to within `alignment_error` cycles (-1: not aligned). `wave` counts the CTAs that this CTA's SM had run before (-1: unknown).
     """
 
     kernel: str
@@ -147,6 +156,10 @@ class Timeline:
     groups: tuple[RoleGroup, ...] = ()
     longest: tuple[LongStall, ...] = ()
     warnings: tuple[str, ...] = ()
+    launch: int = 0
+    offset: int = 0
+    alignment_error: int = -1
+    wave: int = -1
 
     @property
     def cycles(self) -> int:

@@ -30,6 +30,13 @@ class Side(StrEnum):
     ASYNC_GROUP = "async-group"
     FLAG = "flag"
 
+    @property
+    def is_deferred(self) -> bool:
+        """True where the instruction only asks the warp to wait: later ones that touch no memory still execute, so a clock
+        read right behind it comes before the wait (docs/adr/0008).
+        """
+        return self in {Side.NAMED, Side.CTA, Side.CLUSTER, Side.GRID}
+
 
 class StageFrom(StrEnum):
     """Where the call says which stage (and phase or count) of the barrier it means."""

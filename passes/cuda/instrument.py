@@ -240,7 +240,21 @@ def _unit(stamped: Mapping[Path, Stamped], plans: Mapping[Path, FilePlan]) -> tu
         first_event += events[key]
         first_slot += slots[key]
     rows = [(each.key, each.events, each.kernels) for each in files]
-    return Unit(signature, tuple(files)), emit.unit_header(signature, rows, first_slot, launches)
+    deferred = _deferred(stamped.values(), {each.key: each.events for each in files})
+    return Unit(signature, tuple(files)), emit.unit_header(signature, rows, first_slot, launches, deferred)
+
+
+def _deferred(stamped: Iterable[Stamped], begins: Mapping[str, int]) -> list[int]:
+    """Events of the exits of waits whose instruction lets the warp go on before they end."""
+    return sorted(
+        {
+            begins[item.file.key] + 2 * site.number
+            for item in stamped
+            if item.file.key in begins
+            for site in item.file.sites
+            if site.kind is Kind.WAIT and site.side.is_deferred
+        }
+    )
 
 
 def _own_names(path: Path, original: bytes) -> Iterator[Diagnostic]:

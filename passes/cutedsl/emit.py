@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autostamp.model.edit import Edit
 from autostamp.model.sync import Kind
 from autostamp.passes.cutedsl.found import Form, Found, FoundSite, OperandText
@@ -17,13 +19,22 @@ def edits(found: Found) -> list[Edit]:
     stamps = [edit for site in found.sites for edit in site_edits(site)]
     if not stamps and not found.kernels:
         return []
-    imported = [found.import_edit] if found.import_edit is not None else []
+    imported = [_with_deferred(found.import_edit, found)] if found.import_edit is not None else []
     return [*imported, *found.frame_edits, *stamps]
 
 
 def import_text(key: str) -> str:
     """The statements that give a stamped file its stamper."""
     return f'from {MODULE} import stamps as _as; _as = _as.stamper("{key}")'
+
+
+def _with_deferred(imported: Edit, found: Found) -> Edit:
+    """The stamper also learns which waits let the warp go on before they end."""
+    waits = (each.site for each in found.sites if each.site.kind is Kind.WAIT)
+    numbers = sorted(site.number for site in waits if site.side.is_deferred)
+    if not numbers:
+        return imported
+    return replace(imported, text=imported.text.replace('")', f'", {{{", ".join(map(str, numbers))}}})'))
 
 
 def site_edits(found: FoundSite) -> list[Edit]:

@@ -82,7 +82,8 @@
 #define AUTOSTAMP_ENTER_AT(key, n, ...) AUTOSTAMP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(address, __VA_ARGS__))
 #define AUTOSTAMP_ENTER_PIPE(key, n, ...) AUTOSTAMP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(pipe, __VA_ARGS__))
 #define AUTOSTAMP_ENTER_ID(key, n, ...) AUTOSTAMP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(number, __VA_ARGS__))
-#define AUTOSTAMP_EXIT(key, n) ::autostamp::leave<AUTOSTAMP_EVENT(key, n) + 1>();
+#define AUTOSTAMP_LEFT(key, n) AUTOSTAMP_EVENT(key, n) + 1, ::autostamp::is_deferred(AUTOSTAMP_EVENT(key, n) + 1)
+#define AUTOSTAMP_EXIT(key, n) ::autostamp::leave<AUTOSTAMP_LEFT(key, n)>();
 #define AUTOSTAMP_SIGNAL(key, n) AUTOSTAMP_ENTER(key, n)
 #define AUTOSTAMP_SIGNAL_AT(key, n, ...) AUTOSTAMP_ENTER_AT(key, n, __VA_ARGS__)
 #define AUTOSTAMP_SIGNAL_PIPE(key, n, ...) AUTOSTAMP_ENTER_PIPE(key, n, __VA_ARGS__)
@@ -93,7 +94,7 @@
 #define AUTOSTAMP_WARP_ENTER_AT(key, n, ...) AUTOSTAMP_WARP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(address, __VA_ARGS__))
 #define AUTOSTAMP_WARP_ENTER_PIPE(key, n, ...) AUTOSTAMP_WARP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(pipe, __VA_ARGS__))
 #define AUTOSTAMP_WARP_ENTER_ID(key, n, ...) AUTOSTAMP_WARP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(number, __VA_ARGS__))
-#define AUTOSTAMP_WARP_EXIT(key, n) ::autostamp::warp_stamp<AUTOSTAMP_EVENT(key, n) + 1>(::autostamp::no_payload);
+#define AUTOSTAMP_WARP_EXIT(key, n) ::autostamp::warp_stamp<AUTOSTAMP_LEFT(key, n)>(::autostamp::no_payload);
 #define AUTOSTAMP_WARP_SIGNAL(key, n) AUTOSTAMP_WARP_ENTER(key, n)
 #define AUTOSTAMP_WARP_SIGNAL_AT(key, n, ...) AUTOSTAMP_WARP_ENTER_AT(key, n, __VA_ARGS__)
 #define AUTOSTAMP_WARP_SIGNAL_PIPE(key, n, ...) AUTOSTAMP_WARP_ENTER_PIPE(key, n, __VA_ARGS__)
@@ -101,7 +102,7 @@
 #define AUTOSTAMP_OPEN {
 #define AUTOSTAMP_CLOSE }
 
-#define AUTOSTAMP_AROUND_(key, n, payload) (::autostamp::Around<AUTOSTAMP_EVENT(key, n)>(payload), (
+#define AUTOSTAMP_AROUND_(key, n, payload) (::autostamp::Around<AUTOSTAMP_LEFT(key, n)>(payload), (
 #define AUTOSTAMP_AROUND(key, n) AUTOSTAMP_AROUND_(key, n, ::autostamp::no_payload)
 #define AUTOSTAMP_AROUND_AT(key, n, ...) AUTOSTAMP_AROUND_(key, n, AUTOSTAMP_PAYLOAD_(address, __VA_ARGS__))
 #define AUTOSTAMP_AROUND_PIPE(key, n, ...) AUTOSTAMP_AROUND_(key, n, AUTOSTAMP_PAYLOAD_(pipe, __VA_ARGS__))
@@ -133,6 +134,20 @@
 #endif
 
 namespace autostamp {
+
+// Exits of waits whose instruction only asks the warp to wait: BAR.SYNC and UCGABAR_WAIT let it go on to what touches no
+// memory, so a clock read behind them comes before the wait (docs/adr/0008).
+#ifdef AUTOSTAMP_UNIT_DEFERRED
+static constexpr unsigned deferred_exits[] = {AUTOSTAMP_UNIT_DEFERRED};
+AUTOSTAMP_BOTH static constexpr bool is_deferred(unsigned event) {
+  for (unsigned exit : deferred_exits) {
+    if (exit == event) return true;
+  }
+  return false;
+}
+#else
+AUTOSTAMP_BOTH static constexpr bool is_deferred(unsigned) { return false; }
+#endif
 
 /// Where a launch records: all zero for nowhere. `block` is the index of the one CTA that records.
 struct Slot {
@@ -307,12 +322,12 @@ struct Lane {
 
 // A record of whichever threads own the stamp, which is known before the clock is read. The cursor of another thread than
 // lane 0 stops short of the 4 GiB boundary beyond which it would be below the gate again.
-#define AUTOSTAMP_OWNED_(word)                                        \
+#define AUTOSTAMP_OWNED_(first, word)                                 \
   "mov.b64 {lo, hi}, autostamp_at;\n\t"                               \
   "and.b32 s, autostamp_gate, 1;\n\t"                                 \
   "setp.ne.or.u32 q, s, 0, autostamp_room;\n\t"                       \
   "setp.lt.and.u32 p, lo, autostamp_gate, autostamp_own;\n\t"         \
-  "and.pred p, p, q;\n\t"                                             \
+  "and.pred p, p, q;\n\t" first                                       \
   "mov.u32 c, %%clock;\n\t"                                           \
   "@p st.global.v2.b32 [autostamp_at], {c, " word "};\n\t"            \
   "min.u32 lo, lo, 0xfffffff0;\n\t"                                   \
@@ -320,21 +335,37 @@ struct Lane {
   "selp.u32 s, 8, 0, autostamp_own;\n\t" AUTOSTAMP_ADVANCE_
 #endif
 
+#if defined(__CUDA_ARCH__)
+// A store cannot be issued before the warp's wait is over, so one that marks the record unused comes before the clock.
+#define AUTOSTAMP_SETTLE_(own) "@" own " st.volatile.global.b32 [autostamp_at+4], 0;\n\t"
+#define AUTOSTAMP_WARP_STAMP_(first)                                     \
+  asm volatile(                                                          \
+      "{ .reg .u32 c, s, lo, hi; .reg .b64 t;\n\t"                       \
+      "// autostamp %0\n\t" first                                        \
+      "mov.u32 c, %%clock;\n\t"                                          \
+      "@autostamp_room st.global.v2.b32 [autostamp_at], {c, %1};\n\t"    \
+      "and.b32 s, autostamp_gate, 1;\n\t"                                \
+      "mad.lo.s32 s, s, -8, 8;\n\t" AUTOSTAMP_ADVANCE_ ::"n"(Event),     \
+      "r"(high + Event)                                                  \
+      : "memory")
+#define AUTOSTAMP_LEAVE_(first)                                                  \
+  asm volatile(                                                                  \
+      "{ .reg .pred p, q; .reg .u32 c, s, lo, hi; .reg .b64 t;\n\t"              \
+      "// autostamp %0\n\t" AUTOSTAMP_OWNED_(first, "%0") ::"n"(Event)           \
+      : "memory")
+#endif
+
 /// Any stamp that the whole warp executes, or lane 0 alone: lane 0 writes. `high` is the payload in the upper half of a word.
 /// No instruction between the clock and the store waits for another, and every cursor is a new register: one that the store
 /// still reads could not be written for some hundred cycles (docs/adr/0007-cuda-stamp-form.md).
-template <unsigned Event>
+template <unsigned Event, bool IsDeferred = false>
 AUTOSTAMP_BOTH void warp_stamp(unsigned high) {
 #if defined(__CUDA_ARCH__)
-  asm volatile(
-      "{ .reg .u32 c, s, lo, hi; .reg .b64 t;\n\t"
-      "// autostamp %0\n\t"
-      "mov.u32 c, %%clock;\n\t"
-      "@autostamp_room st.global.v2.b32 [autostamp_at], {c, %1};\n\t"
-      "and.b32 s, autostamp_gate, 1;\n\t"
-      "mad.lo.s32 s, s, -8, 8;\n\t" AUTOSTAMP_ADVANCE_ ::"n"(Event),
-      "r"(high + Event)
-      : "memory");
+  if constexpr (IsDeferred) {
+    AUTOSTAMP_WARP_STAMP_(AUTOSTAMP_SETTLE_("autostamp_room"));
+  } else {
+    AUTOSTAMP_WARP_STAMP_("");
+  }
 #else
   (void)high;
 #endif
@@ -350,7 +381,7 @@ AUTOSTAMP_BOTH void enter(unsigned high) {
       "activemask.b32 m;\n\t"
       "and.b32 m, m, autostamp_gate;\n\t"
       "and.b32 m, m, 1;\n\t"
-      "setp.eq.u32 autostamp_own, m, 0;\n\t" AUTOSTAMP_OWNED_("%1") ::"n"(Event),
+      "setp.eq.u32 autostamp_own, m, 0;\n\t" AUTOSTAMP_OWNED_("", "%1") ::"n"(Event),
       "r"(high + Event)
       : "memory");
 #else
@@ -359,21 +390,22 @@ AUTOSTAMP_BOTH void enter(unsigned high) {
 }
 
 /// The exit of a wait, written by the threads that wrote its enter: they alone know that no other thread did.
-template <unsigned Event>
+template <unsigned Event, bool IsDeferred>
 AUTOSTAMP_BOTH void leave() {
 #if defined(__CUDA_ARCH__)
-  asm volatile(
-      "{ .reg .pred p, q; .reg .u32 c, s, lo, hi; .reg .b64 t;\n\t"
-      "// autostamp %0\n\t" AUTOSTAMP_OWNED_("%0") ::"n"(Event)
-      : "memory");
+  if constexpr (IsDeferred) {
+    AUTOSTAMP_LEAVE_(AUTOSTAMP_SETTLE_("p"));
+  } else {
+    AUTOSTAMP_LEAVE_("");
+  }
 #endif
 }
 
-/// A wait inside an expression: enters here, exits at the end of the full expression.
-template <unsigned Event>
+/// A wait inside an expression: enters here, exits at the end of the full expression, as `Exit`.
+template <unsigned Exit, bool IsDeferred>
 struct Around {
-  AUTOSTAMP_BOTH explicit Around(unsigned high) { enter<Event>(high); }
-  AUTOSTAMP_BOTH ~Around() { leave<Event + 1>(); }
+  AUTOSTAMP_BOTH explicit Around(unsigned high) { enter<Exit - 1>(high); }
+  AUTOSTAMP_BOTH ~Around() { leave<Exit, IsDeferred>(); }
   Around(const Around&) = delete;
   Around& operator=(const Around&) = delete;
 };

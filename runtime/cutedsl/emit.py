@@ -51,16 +51,21 @@ class Cursor:
     limit: Any
 
 
-def record(cursor: Cursor, word: Any, event: int) -> None:
-    """Store {clock, word} at the cursor if any room is left, and advance it. The store is 8-byte aligned."""
+def record(cursor: Cursor, word: Any, event: int, *, is_deferred: bool = False) -> None:
+    """Store {clock, word} at the cursor if any room is left, and advance it. The store is 8-byte aligned.
+
+    `is_deferred`: the instruction before let the warp go on while it waits. A store cannot be issued before that wait is
+    over, so one that marks the record unused comes before the clock (docs/adr/0008).
+    """
     low = cursor.low[0]
+    clock = "mov.u32 c, %clock;\n"
+    place = "setp.lt.u32 p, $0, $2;\nmov.b64 a, {$0, $1};\n"
+    first = "@p st.volatile.global.b32 [a+4], 0;\n"
     _asm(
         "{ .reg .pred p; .reg .u32 c; .reg .b64 a;\n"
         f"// autostamp {event}\n"
-        "mov.u32 c, %clock;\n"
-        "setp.lt.u32 p, $0, $2;\n"
-        "mov.b64 a, {$0, $1};\n"
-        "@p st.global.v2.b32 [a], {c, $3}; }",
+        + (f"{place}{first}{clock}" if is_deferred else f"{clock}{place}")
+        + "@p st.global.v2.b32 [a], {c, $3}; }",
         "r,r,r,r",
         [low, cursor.high, cursor.limit, word],
     )

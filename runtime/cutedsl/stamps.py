@@ -11,7 +11,7 @@ import functools
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType
@@ -29,13 +29,17 @@ _REGION_FUNCTIONS = ("loop_body", "then_block", "else_block", "elif_", "while_",
 
 @dataclass
 class _Open:
-    """A site between its first and last stamp. `instance` is 0 while it is muted or not yet identified."""
+    """A site between its first and last stamp. `instance` is 0 while it is muted or not yet identified.
+
+    `is_deferred`: it waits, or holds a wait, that lets the warp go on before it ends.
+    """
 
     site: int
     is_wait: bool
     instance: int = 0
     is_muted: bool = False
     is_late: bool = False
+    is_deferred: bool = False
     payload: Any = None
     operand: Operand | None = None
     text: str = ""
@@ -66,10 +70,13 @@ _TRACE = _Trace()
 
 
 class Stamper:
-    """The stamps of one source file; `key` names the file in the manifest."""
+    """The stamps of one source file; `key` names the file in the manifest, `deferred` the sites whose waits let the warp go
+    on before they end.
+    """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, deferred: Collection[int] = ()) -> None:
         self._key = key
+        self._deferred = frozenset(deferred)
 
     def bind(self, buffer: Any, kernel: str) -> None:
         """Bind this warp's lane at kernel entry: to `buffer` (a tensor or an address), else to the open session's."""
@@ -248,17 +255,20 @@ class Stamper:
         while lane.open[-1].site != site:
             lane.open.pop()
         entry = lane.open.pop()
+        is_deferred = entry.is_deferred or site in self._deferred
+        if lane.open:
+            lane.open[-1].is_deferred |= is_deferred
         if entry.is_muted or not entry.instance:
             return
         event = lane.builder.event()
         lane.builder.put(entry.instance, **{stamp: event})
         has_payload = not entry.is_wait or entry.is_late
-        _record(lane, event, entry.payload if has_payload else None)
+        _record(lane, event, entry.payload if has_payload else None, is_deferred=is_deferred and entry.is_wait)
 
 
-def stamper(key: str) -> Stamper:
+def stamper(key: str, deferred: Collection[int] = ()) -> Stamper:
     """The stamper of the file whose manifest key is `key`."""
-    return Stamper(key)
+    return Stamper(key, deferred)
 
 
 def _current() -> _Lane | None:
@@ -272,15 +282,15 @@ def _current() -> _Lane | None:
     return lane if mlir.enclosing_function() == lane.function else None
 
 
-def _record(lane: _Lane, event: int, payload: Any) -> None:
+def _record(lane: _Lane, event: int, payload: Any, *, is_deferred: bool = False) -> None:
     from autostamp.runtime.cutedsl import emit, mlir
 
     word = emit.event_word(event, payload)
     if mlir.in_single_thread_region():
         lane.uses_single = True
-        emit.record(lane.single, word, event)
+        emit.record(lane.single, word, event, is_deferred=is_deferred)
     else:
-        emit.record(lane.cursor, word, event)
+        emit.record(lane.cursor, word, event, is_deferred=is_deferred)
 
 
 def _address(buffer: Any) -> Any:

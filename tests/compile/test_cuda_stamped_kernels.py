@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from tests.cuda_builds import ROOT, SM_90A, Builds, build
+from tests.deferred_waits import early_clocks, waits
 
 if shutil.which("nvcc") is None:
     pytest.skip("nvcc is not installed", allow_module_level=True)
@@ -53,6 +54,12 @@ def test_sync_instructions_are_the_same_in_the_same_order(builds, name):
         assert set(kernel.counts) >= SYNCS[name]
         assert kernel.changed == {}
         assert kernel.report.schedule.distance == 0
+
+
+def test_no_clock_runs_ahead_of_a_barrier(builds):
+    for kernel in builds.kernels:
+        assert waits(kernel.stamped.instructions)
+        assert early_clocks(kernel.stamped.instructions) == []
 
 
 def test_every_site_of_the_unit_is_in_the_ptx(builds):

@@ -16,6 +16,7 @@ from autostamp.passes import safety
 from autostamp.runtime import cubin, toolchain
 from autostamp.runtime.manifest_file import read_manifest
 from tests.builds import build_once, run_module
+from tests.deferred_waits import early_clocks, waits
 
 TILE_N, EPILOGUE_N, STAGES = 128, 32, 4
 
@@ -102,6 +103,13 @@ def test_every_stamp_is_in_the_sass_on_its_side(folders, trace):
     assert stamped.registers <= -(-clean.registers // safety.REGISTER_UNIT) * safety.REGISTER_UNIT
     spills = [(each.stack_bytes, each.spill_store_bytes, each.spill_load_bytes) for each in (clean, stamped)]
     assert spills == [(0, 0, 0)] * 2
+
+
+@pytest.mark.usefixtures("tools")
+def test_no_clock_runs_ahead_of_a_barrier(folders):
+    (stamped,) = cubin.read_file(folders["stamped"] / "gemm_ws.cubin")
+    assert waits(stamped.instructions)
+    assert early_clocks(stamped.instructions) == []
 
 
 def run_safety(folders: dict[str, Path], mode: str, *more: object):

@@ -48,7 +48,7 @@ def without_seal(stamped: Stamped) -> bytes:
     text = SEAL.sub(b"", stamped.text)
     if not stamped.original.endswith(b"\n"):
         text = text.removesuffix(b"\n").removesuffix(b"\r")
-    return text.replace(b'stamper("' + stamped.file.key.encode() + b'")', b'stamper("KEY")')
+    return text.replace(b'stamper("' + stamped.file.key.encode() + b'"', b'stamper("KEY"')
 
 
 def check_promises(stamped: Stamped) -> None:

@@ -251,6 +251,19 @@ def test_unit_header() -> None:
     ]
 
 
+def test_unit_header_lists_exits_of_waits_that_let_the_warp_go_on() -> None:
+    calls = b'asm volatile("bar.arrive 1, 64;"); __syncthreads(); __syncwarp(); __syncthreads();'
+    project = stamp(b"__global__ void k() { " + calls + b" }\n")
+    assert [(site.kind, site.side) for site in only(project).file.sites] == [
+        ("signal", "named"),
+        ("wait", "cta"),
+        ("wait", "warp"),
+        ("wait", "cta"),
+    ]
+    # Site n exits as event 2n: the two __syncthreads are sites 2 and 4.
+    assert b"#define AUTOSTAMP_UNIT_DEFERRED 4, 8\n" in project.unit_header
+
+
 def test_selection_keeps_numbers_and_lists_what_it_leaves_out() -> None:
     options = CudaOptions(InstrumentOptions(Selection(skip=("kind=wait",))))
     item = only(stamp(source_of("statements"), options=options))

@@ -1,4 +1,4 @@
-from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); import cutlass
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}); import cutlass
 import cutlass.cute as cute
 
 

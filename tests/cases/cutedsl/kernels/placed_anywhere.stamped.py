@@ -1,4 +1,4 @@
-from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); import cutlass.cute as cute
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY", {1, 3, 4}); import cutlass.cute as cute
 
 HAS_TMA = True
 

@@ -1,4 +1,4 @@
-from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); import cutlass
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY", {6, 7, 9, 22}); import cutlass
 import cutlass.cute as cute
 
 

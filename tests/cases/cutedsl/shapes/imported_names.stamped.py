@@ -1,4 +1,4 @@
-from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); import cutlass,cutlass.cute as cute
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY", {2, 3, 5}); import cutlass,cutlass.cute as cute
 from cutlass.cute.arch import sync_threads, mbarrier_wait as wait_for
 from cutlass.pipeline import pipeline_init_arrive, pipeline_init_wait
 import cutlass.experimental.primitives as prims

@@ -1,4 +1,4 @@
-from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); import cutlass
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY", {1, 2, 4}); import cutlass
 import cutlass.cute as cute
 from cutlass.cute.arch import cluster_arrive, cluster_wait
 

@@ -1,4 +1,4 @@
-from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY"); import cutlass.cute as cute
+from autostamp.runtime.cutedsl import stamps as _as; _as = _as.stamper("KEY", {6, 15}); import cutlass.cute as cute
 from cutlass.cute.nvgpu import tcgen05, warpgroup
 
 

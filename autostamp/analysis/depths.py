@@ -122,25 +122,45 @@ def _by_stage(steps: Iterable[_At]) -> dict[int, list[_At]]:
 
 
 def _uses_of_stage(taken: list[_At], released: list[_At], end: int) -> Iterator[Span]:
-    """One span a use: the next begins at a take that follows a release, or that a warp of this use makes again."""
+    """One span a use, from its first take to its last release, or to the next use where none of its releases is known."""
+    at = 0
+    late: set[int] = set()
+    for start, following in pairwise([*_starts(taken, released), end]):
+        ours: dict[int, int] = {}
+        while at < len(released) and released[at].cycles <= following:
+            if at not in late and released[at].cycles > start:
+                ours[released[at].warp] = released[at].cycles
+            at += 1
+        late = {
+            index
+            for index in _until(released, at, following + LATE if following < end else end)
+            if released[index].warp not in ours
+        }
+        yield start, following if late or not ours else max(ours.values())
+
+
+def _starts(taken: list[_At], released: list[_At]) -> list[int]:
+    """Where uses begin: at a take by a warp that takes the stage again, or by another warp once it was released."""
     starts: list[int] = []
     warps: set[int] = set()
     last = 0
-    for at in taken:
-        while last < len(released) and released[last].cycles <= at.cycles:
+    for take in taken:
+        while last < len(released) and released[last].cycles <= take.cycles:
             last += 1
-        # A release that is stamped late, after the acquire that it allowed, is of the use before.
+        # A release whose stamp comes after the acquire that it allowed is of the use before.
         is_released = bool(starts) and last > 0 and released[last - 1].cycles > starts[-1] + LATE
-        if not starts or at.warp in warps or is_released:
-            starts.append(at.cycles)
+        if not starts or take.warp in warps or is_released:
+            starts.append(take.cycles)
             warps = set()
-        warps.add(at.warp)
-    last = 0
-    for start, following in pairwise([*starts, end]):
-        while last < len(released) and released[last].cycles <= following + (LATE if following < end else 0):
-            last += 1
-        release = released[last - 1].cycles if last else start
-        yield start, min(release, following) if release > start else following
+        warps.add(take.warp)
+    return starts
+
+
+def _until(released: list[_At], at: int, cycles: int) -> Iterator[int]:
+    """Indexes from `at` of the releases up to `cycles`."""
+    while at < len(released) and released[at].cycles <= cycles:
+        yield at
+        at += 1
 
 
 def _median_and_most(uses: list[Span], window: Span) -> tuple[float, int]:

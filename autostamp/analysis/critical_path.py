@@ -2,8 +2,9 @@
 """The critical path of the steady window: what every cycle of it waited for, followed back from its last event.
 
 In a warp, the path goes back over its work to the stall before. Where an arrival of another warp, made after that wait was
-entered, ended the stall, the path goes on in that warp, for until then the waiter could not have gone on; an asynchronous
-arrival is followed to its issue, also from before the wait. Any other stall belongs to the warp itself.
+entered, ended the stall, the path goes on in that warp, for until then the waiter could not have gone on. An asynchronous
+arrival is followed to its issue also from before the wait, if it surely held the wait up: to follow one that had landed would
+lay most of the path on transfers that nothing waits for. Any other stall belongs to the warp itself.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 from autostamp.analysis.slack import slack_of
 from autostamp.analysis.spans import Span
 from autostamp.analysis.states import states_of
+from autostamp.analysis.transfers import Use, is_held_up, landed_by, landing
 from autostamp.model.flow import Arrow, Cause, CriticalPath, Ending, PathKind, PathPart, Steady
 from autostamp.model.manifest import Instance
 from autostamp.model.timeline import Slice, State, Timeline, WarpTimeline
@@ -39,7 +41,8 @@ def critical_path(
     if steady is None or steady.end <= steady.start:
         return None
     instances = {row.number: row for row in trace.kernel.instances}
-    walk = _Walk(timeline, instances, causes, (steady.start, steady.end))
+    landed = landed_by(arrows)
+    walk = _Walk(timeline, instances, causes, landed, (steady.start, steady.end))
     parts = tuple(walk.parts(steady.warp))[::-1]
     span = steady.end - steady.start
     roles: dict[str, int] = {}
@@ -55,7 +58,7 @@ def critical_path(
         parts=parts,
         by_role=tuple((role, cycles / span) for role, cycles in _largest_first(roles)),
         by_barrier=tuple((*key, cycles / span) for key, cycles in _largest_first(barriers)),
-        slack=slack_of(timeline, arrows, (steady.start, steady.end)),
+        slack=slack_of(timeline, arrows, landed, (steady.start, steady.end)),
     )
 
 
@@ -106,11 +109,17 @@ class _Walk:
     """The walk back through `window`; lanes are indexed when the path first enters them."""
 
     def __init__(
-        self, timeline: Timeline, instances: Mapping[int, Instance], causes: Iterable[Cause], window: Span
+        self,
+        timeline: Timeline,
+        instances: Mapping[int, Instance],
+        causes: Iterable[Cause],
+        landed: Mapping[Use, int],
+        window: Span,
     ) -> None:
         self._warps = {warp.warp: warp for warp in timeline.warps}
         self._instances = instances
         self._causes = {(cause.warp, cause.stall.instance, cause.stall.visit): cause for cause in causes}
+        self._landed = landed
         self._window = window
         self._lanes: dict[int, _Lane] = {}
 
@@ -127,7 +136,7 @@ class _Walk:
                 return
             key = (warp, stall.instance, stall.visit)
             cause = self._causes.get(key) if at == stall.end else None
-            arrow = None if cause is None or key in followed else _leading(cause, self._warps)
+            arrow = None if cause is None or key in followed else self._leading(cause)
             if cause is None or arrow is None:
                 yield from self._own(warp, stall, cause, at)
                 at = stall.start
@@ -146,6 +155,15 @@ class _Walk:
         lane = self._lane(warp)
         return (PathPart(warp, lane.role, kind, 0, "", *span) for kind, *span in lane.work(start, end))
 
+    def _leading(self, cause: Cause) -> Arrow | None:
+        """The cause's arrow, where the wait could not end before the arrival, so that the path goes on in the arriving warp."""
+        arrow = cause.arrow
+        if arrow is None or arrow.signal.warp not in self._warps:
+            return None
+        if arrow.is_async:
+            return arrow if is_held_up(cause.stall, arrow, self._landed) else None
+        return arrow if arrow.signal.cycles > cause.stall.start else None
+
     def _between(self, warp: int, cause: Cause, arrow: Arrow, end: int) -> Iterator[PathPart]:
         """From an arrival to the exit of the wait that could not end before."""
         start = min(arrow.signal.cycles, end)
@@ -159,16 +177,16 @@ class _Walk:
     def _own(self, warp: int, stall: Slice, cause: Cause | None, end: int) -> Iterator[PathPart]:
         """A stall up to `end` that leads to no other warp."""
         arrow = None if cause is None else cause.arrow
-        if cause is not None and cause.ending is Ending.GROUP:
-            row = self._instances[stall.instance]
+        row = self._instances[stall.instance]
+        if cause is not None and arrow is not None and arrow.signal.cycles <= stall.start:
+            # What it took to pass on an arrival that was there, or that may have landed since, is the barrier's.
+            until = landing(arrow, self._landed) if arrow.is_async else stall.start + cause.handed_over
+            until = max(stall.start, min(until, end))
+            kind = PathKind.TRANSFER if arrow.is_async else PathKind.HAND_OFF
+            yield from self._unexplained(warp, stall, until, end)
+            yield from self._waited(arrow.signal.warp, kind, arrow.barrier, arrow.side, stall.start, until)
+        elif cause is not None and cause.ending is Ending.GROUP:
             yield from self._waited(warp, PathKind.TRANSFER, row.barrier, row.side, stall.start, end)
-        elif cause is not None and arrow is not None and arrow.signal.cycles <= stall.start:
-            # The arrival was there when the wait began; what it then took to pass it on is the barrier's.
-            handed = min(stall.start + cause.handed_over, end)
-            yield from self._unexplained(warp, stall, handed, end)
-            yield from self._waited(
-                arrow.signal.warp, PathKind.HAND_OFF, arrow.barrier, arrow.side, stall.start, handed
-            )
         else:
             yield from self._unexplained(warp, stall, stall.start, end)
 
@@ -181,11 +199,3 @@ class _Walk:
         if start < end:
             role = self._warps[warp].role if warp in self._warps else ""
             yield PathPart(warp, role, kind, barrier, side, start, end)
-
-
-def _leading(cause: Cause, warps: Mapping[int, WarpTimeline]) -> Arrow | None:
-    """The cause's arrow, where the wait could not end before the arrival and the path so goes on in the arriving warp."""
-    arrow = cause.arrow
-    if arrow is None or arrow.signal.warp not in warps:
-        return None
-    return arrow if arrow.is_async or arrow.signal.cycles > cause.stall.start else None

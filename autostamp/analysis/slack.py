@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import median
 
 from autostamp.analysis.spans import Span
+from autostamp.analysis.transfers import Use, is_held_up
 from autostamp.model.flow import Arrow, End, Slack
 from autostamp.model.timeline import State, Timeline
 
 
-def slack_of(timeline: Timeline, arrows: Iterable[Arrow], window: Span) -> tuple[Slack, ...]:
+def slack_of(timeline: Timeline, arrows: Iterable[Arrow], landed: Mapping[Use, int], window: Span) -> tuple[Slack, ...]:
     """For each role, the slack of its arrivals whose waits ended in `window`, in the order of the timeline's roles.
 
-    An arrival's slack is from it to the first enter of a wait for it, and 0 when that wait was entered before. When an
-    asynchronous arrival landed is not known: it has none where somebody stalled for it, and at most the time since its issue
-    where nobody did, which is what counts. A warp's arrivals for itself have no slack.
+    An arrival's slack is from it to the first enter of a wait for it, and 0 when that wait was entered before. An asynchronous
+    one has none where it surely held up a wait (`landed` as `landed_by` tells); else it counts from its issue, which is the
+    most that it can be. A warp's arrivals for itself are left out.
     """
     waits = {
         (warp.warp, part.instance, part.visit): part
@@ -30,8 +31,8 @@ def slack_of(timeline: Timeline, arrows: Iterable[Arrow], window: Span) -> tuple
         is_inside = window[0] <= arrow.wait.cycles <= window[1]
         if wait is None or not is_inside or arrow.signal.warp == arrow.wait.warp:
             continue
-        is_stalled = arrow.is_async and wait.state is State.STALL
-        slack = 0 if is_stalled else max(0, wait.start - arrow.signal.cycles)
+        is_awaited = arrow.is_async and wait.state is State.STALL and is_held_up(wait, arrow, landed)
+        slack = 0 if is_awaited else max(0, wait.start - arrow.signal.cycles)
         least[arrow.signal] = min(slack, least.get(arrow.signal, slack))
     role_of = {warp.warp: warp.role for warp in timeline.warps}
     by_role: dict[str, list[int]] = {}

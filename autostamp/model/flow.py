@@ -180,7 +180,8 @@ class PathPart:
 class Slack:
     """By how much a role's arrivals came before anyone waited for them, in cycles, over the steady window.
 
-    0 where somebody waited. `arrows` counts arrivals: one that several waits were for counts once, by its first waiter.
+    0 where somebody waited; of an asynchronous arrival that held nobody up, at most this, for it counts from the issue.
+    `arrows` counts arrivals: one that several waits were for counts once, by its first waiter.
     """
 
     role: str

@@ -169,16 +169,47 @@ def test_an_arrival_before_the_wait_keeps_the_path_in_the_waiter():
     assert path.slack == (Slack("load", 5, 5.0, 1),)
 
 
-@pytest.mark.parametrize("issue", [10, 40])
+@pytest.mark.parametrize("issue", [100, 400])
 def test_a_transfer_leads_back_to_its_issue_before_or_within_the_wait(issue):
-    wait = stall(20, 70)
+    wait = stall(200, 700)
     arrow = arrow_to(wait, issue, is_async=True)
-    cause = cause_of(wait, arrow, Ending.TRANSFER, is_binding=issue > 20)
-    warps = warp_of(0, "load", [], end=80), warp_of(1, "mma", [hold(0, 20), wait], end=80)
-    path = path_of(window(0, 80), warps, [cause], [arrow])
-    assert steps(path) == [(0, UNTRACKED, 0, 0, issue), (0, TRANSFER, 1, issue, 70), (1, UNTRACKED, 0, 70, 80)]
-    # The warp stalled for it, so it landed no earlier than it was needed.
+    cause = cause_of(wait, arrow, Ending.TRANSFER, is_binding=issue > 200)
+    warps = warp_of(0, "load", [], end=800), warp_of(1, "mma", [hold(0, 200), wait], end=800)
+    path = path_of(window(0, 800), warps, [cause], [arrow])
+    assert steps(path) == [(0, UNTRACKED, 0, 0, issue), (0, TRANSFER, 1, issue, 700), (1, UNTRACKED, 0, 700, 800)]
+    # It held the wait up, so it landed no earlier than it was needed.
     assert path.slack == (Slack("load", 0, 0.0, 1),)
+
+
+def test_a_short_wait_for_an_old_transfer_stays_in_the_waiter():
+    # Issued 1900 cycles before, and the wait took 90, as a ready one may. The path is the waiter's work.
+    wait = stall(2000, 2090)
+    arrow = arrow_to(wait, 100, is_async=True)
+    cause = cause_of(wait, arrow, Ending.TRANSFER, is_binding=False)
+    warps = warp_of(0, "load", [], end=2500), warp_of(1, "mma", [hold(0, 2000), wait, hold(2090, 2500)], end=2500)
+    path = path_of(window(0, 2500), warps, [cause], [arrow])
+    assert steps(path) == [(1, ACTIVE, 0, 0, 2000), (0, TRANSFER, 1, 2000, 2090), (1, ACTIVE, 0, 2090, 2500)]
+    assert path.slack == (Slack("load", 1900, 1900.0, 1),)
+
+
+def test_a_transfer_had_landed_when_the_first_of_its_waiters_left():
+    # Warp 2 left a wait for the same use at 2040. What keeps warp 1 until 2400 is not the transfer.
+    wait, other = stall(2000, 2400), stall(1980, 2040)
+    arrow, first = arrow_to(wait, 100, is_async=True), arrow_to(other, 100, is_async=True, warp=2)
+    causes = [cause_of(wait, arrow, Ending.TRANSFER), cause_of(other, first, Ending.TRANSFER, warp=2)]
+    warps = [
+        warp_of(0, "load", [], end=2500), warp_of(1, "mma", [wait], end=2500), warp_of(2, "mma", [other], end=2500)
+    ]  # fmt: skip
+    path = path_of(window(0, 2500), warps, causes, [arrow, first])
+    assert steps(path) == [
+        (1, UNTRACKED, 0, 0, 2000),
+        (0, TRANSFER, 1, 2000, 2040),
+        (1, STALL, 1, 2040, 2400),
+        (1, UNTRACKED, 0, 2400, 2500),
+    ]
+    # Had warp 2 left before warp 1 came, all of the wait would be unexplained.
+    early = arrow_to(stall(1900, 1990), 100, is_async=True, warp=2)
+    assert steps(path_of(window(0, 2500), warps, causes, [arrow, early]))[1] == (1, STALL, 1, 2000, 2400)
 
 
 def test_a_transfer_that_nobody_stalled_for_has_at_most_the_time_since_its_issue():
@@ -221,7 +252,7 @@ def test_the_path_is_cut_at_the_start_of_the_window():
     assert steps(path_of(window(50, 80), warps, hand_off)) == [(0, HAND_OFF, 1, 50, 70), (1, UNTRACKED, 0, 70, 80)]
     assert steps(path_of(window(40, 80), warps, hand_off))[0] == (0, HAND_OFF, 1, 40, 70)
     assert steps(path_of(window(50, 80), warps)) == [(1, STALL, 1, 50, 70), (1, UNTRACKED, 0, 70, 80)]
-    transfer = [cause_of(wait, arrow_to(wait, 5, is_async=True), Ending.TRANSFER)]
+    transfer = [cause_of(wait, arrow_to(wait, 25, is_async=True), Ending.TRANSFER)]
     assert steps(path_of(window(30, 80), warps, transfer)) == [(0, TRANSFER, 1, 30, 70), (1, UNTRACKED, 0, 70, 80)]
     assert steps(path_of(window(70, 80), warps, transfer)) == [(1, UNTRACKED, 0, 70, 80)]
 
@@ -322,35 +353,39 @@ def test_the_path_covers_the_window_whatever_the_arrows_say(data):
 
 
 def test_the_recorded_gemm_is_bound_by_its_multiplications():
-    # Arrows by declaration alone (arrows.py), which know of waits for the consumers' releases.
+    # Arrows by declaration alone (arrows.py). A commit that emits nothing stands where the producer has issued its copies.
     (trace,) = load_run(GEMM).traces.values()
     timeline = analyse(trace)
     steady, _ = steady_state(trace, timeline)
     assert steady is not None
+    rows = {row.number: row for row in trace.kernel.instances}
     waits = {
         (warp.warp, part.instance, part.visit): part
         for warp in timeline.warps
         for part in warp.slices
-        if part.state is State.STALL
+        if part.state is not State.ACTIVE
     }
     arrows = []
-    for found in by_declaration(trace):
+    for found in sorted(by_declaration(trace), key=lambda arrow: arrow.wait.cycles):
+        row = rows[found.wait.instance]
         part = waits[found.wait.warp, found.wait.instance, found.wait.visit]
+        use = sum(earlier.wait.warp == found.wait.warp and earlier.side == row.side for earlier in arrows)
         ends = [End(end.warp, end.instance, end.visit, end.cycles) for end in (found.signal, found.wait)]
-        row = next(row for row in trace.kernel.instances if row.number == part.instance)
-        arrows.append(Arrow(*ends, row.barrier, row.side, part.stage, part.visit))
+        arrows.append(Arrow(*ends, row.barrier, row.side, part.stage, use, (), rows[found.signal.instance].is_noop))
     causes = [
         cause_of(waits[arrow.wait.warp, arrow.wait.instance, arrow.wait.visit], arrow, warp=arrow.wait.warp)
         for arrow in arrows
+        if rows[arrow.wait.instance].side in ("full", "empty")
     ]
     path = critical_path(trace, timeline, arrows, causes, steady)
     assert path is not None
     check_cover(path, steady)
-    # The producer keeps four stages full ahead of the consumers, so it is on the path for next to nothing.
-    shares = dict(path.by_role)
-    assert shares["mma"] > 0.7
-    assert shares.get("load", 0.0) < 0.1
-    # Nobody waits for a load: each is committed at least a step before its stage is due.
+    # The producer keeps four stages full ahead of the consumers, so it is not on the path: the rest are waits of the
+    # consumer for its own products and, by 50 to 140 cycles a step, for stages that are ready.
+    assert dict(path.by_role).keys() == {"mma"}
+    assert path.by_role[0][1] > 0.7
+    # Copies are issued about a step before their stage is waited for, or more.
     slack = {found.role: found for found in path.slack}
-    assert slack["load"].median > steady.period.median
+    assert slack["load"].least > 0.8 * steady.period.median
+    # The producer waits for most releases.
     assert slack["mma"].least == 0

@@ -185,8 +185,13 @@ class _Walk:
             kind = PathKind.TRANSFER if arrow.is_async else PathKind.HAND_OFF
             yield from self._unexplained(warp, stall, until, end)
             yield from self._waited(arrow.signal.warp, kind, arrow.barrier, arrow.side, stall.start, until)
-        elif cause is not None and cause.ending is Ending.GROUP:
+        elif cause is not None and arrow is None and cause.ending is Ending.GROUP:
             yield from self._waited(warp, PathKind.TRANSFER, row.barrier, row.side, stall.start, end)
+        elif cause is not None and arrow is None and cause.ending is Ending.SIGNAL:
+            # The warp itself was the last to arrive.
+            until = min(end, stall.start + cause.handed_over)
+            yield from self._unexplained(warp, stall, until, end)
+            yield from self._waited(warp, PathKind.HAND_OFF, row.barrier, row.side, stall.start, until)
         else:
             yield from self._unexplained(warp, stall, stall.start, end)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrows and causes of the simulated ring kernel, by counting uses: a use's commit ends its waits, and the last release of
 use n ends the acquire of use n + stages. Arrivals of the simulator take no time, so every stall with an arrow is bound by it.
+
+Times are thousands of cycles: a wait takes either none, or more than any ready wait does.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from tests.simulator.kernel import Action, Arrive, Simulation, Wait, Work
 from tests.simulator.region import write_region
 from tests.simulator.tables import ACQUIRE, COMMIT, CONSUME, RELEASE, ring_kernel
 
+UNIT = 1000
+
 
 def uneven_producer(loads: Sequence[int], stages: int, consumers: int = 1) -> Iterator[Action]:
     """As `producer`, with a load time for every use."""
     for use, load in enumerate(loads):
         lap, stage = divmod(use, stages)
         yield Wait(ACQUIRE, ("empty", stage), lap * consumers, stage)
-        yield Work(load)
+        yield Work(load * UNIT)
         yield Arrive(COMMIT, ("full", stage), stage)
 
 
@@ -31,12 +35,12 @@ def uneven_consumer(computes: Sequence[int], stages: int) -> Iterator[Action]:
     for use, compute in enumerate(computes):
         lap, stage = divmod(use, stages)
         yield Wait(CONSUME, ("full", stage), lap + 1, stage)
-        yield Work(compute)
+        yield Work(compute * UNIT)
         yield Arrive(RELEASE, ("empty", stage), stage)
 
 
 def simulate_ring(loads: Sequence[int], computes: Sequence[Sequence[int]], stages: int) -> tuple[Trace, Timeline]:
-    """Warp 0 loads and warp 1 + n takes `computes[n]`; all enter at 0."""
+    """Warp 0 loads and warp 1 + n takes `computes[n]`, in units of `UNIT` cycles; all enter at 0."""
     kernel = ring_kernel(stages, capacity=4 * len(loads) + 8)
     warps = [uneven_producer(loads, stages, len(computes)), *(uneven_consumer(times, stages) for times in computes)]
     logs = Simulation(kernel, dict.fromkeys(range(len(warps)), 0)).run(dict(enumerate(warps)))

@@ -94,29 +94,31 @@ def test_no_steady_state_has_no_path():
 def test_compute_bounds_a_compute_bound_ring():
     trace, timeline = constant_ring(load=10, compute=30)
     path, _ = ring_path(timeline, trace, 2)
-    assert path.parts == (PathPart(1, "mma", ACTIVE, 0, "", 40, 220),)
+    assert path.parts == (PathPart(1, "mma", ACTIVE, 0, "", 40_000, 220_000),)
     assert path.by_role == (("mma", 1.0),)
     assert path.by_barrier == ()
-    # Use n of 1 to 7 is committed at 30n - 10 (n = 1: at 20) and waited for from 30n + 10 on. For the release of use n, at
-    # 30n + 40, the producer waits from 30n + 20 on.
-    assert path.slack == (Slack("load", 20, 20.0, 7), Slack("mma", 0, 0.0, 6))
+    # In thousands: use n of 1 to 7 is committed at 30n - 10 (n = 1: at 20) and waited for from 30n + 10 on. For the release of
+    # use n, at 30n + 40, the producer waits from 30n + 20 on.
+    assert path.slack == (Slack("load", 20_000, 20_000.0, 7), Slack("mma", 0, 0.0, 6))
 
 
 def test_load_bounds_a_load_bound_ring():
     trace, timeline = constant_ring(load=30, compute=10)
     path, _ = ring_path(timeline, trace, 2)
-    # At the end the consumer has worked from 210 on, when the last of the loads that it waited for was committed.
-    assert steps(path) == [(0, ACTIVE, 0, 40, 210), (1, ACTIVE, 0, 210, 220)]
+    # In thousands: at the end the consumer has worked from 210 on, when the last of the loads that it waited for was committed.
+    assert steps(path) == [(0, ACTIVE, 0, 40_000, 210_000), (1, ACTIVE, 0, 210_000, 220_000)]
     assert path.by_role == (("load", pytest.approx(170 / 180)), ("mma", pytest.approx(10 / 180)))
     # Commits at 60, 90, ..., 210 are waited for. Use n is released at 30n + 40 and acquired at 30n + 60.
-    assert path.slack == (Slack("load", 0, 0.0, 6), Slack("mma", 20, 20.0, 6))
+    assert path.slack == (Slack("load", 0, 0.0, 6), Slack("mma", 20_000, 20_000.0, 6))
 
 
 def test_one_stage_takes_turns():
     trace, timeline = constant_ring(load=10, compute=30, stages=1)
     path, _ = ring_path(timeline, trace, 1)
-    # Loads 40n to 40n + 10, computes to 40n + 40.
-    turns = [[(0, ACTIVE, 0, at, at + 10), (1, ACTIVE, 0, at + 10, at + 40)] for at in range(0, 280, 40)]
+    # In thousands: loads 40n to 40n + 10, computes to 40n + 40.
+    turns = [
+        [(0, ACTIVE, 0, at, at + 10_000), (1, ACTIVE, 0, at + 10_000, at + 40_000)] for at in range(0, 280_000, 40_000)
+    ]
     assert steps(path) == [step for turn in turns for step in turn]
     assert path.by_role == (("mma", 0.75), ("load", 0.25))
 
@@ -245,6 +247,13 @@ def test_a_wait_for_the_warps_own_group_is_a_transfer():
     assert path.by_barrier == ((7, "async-group", pytest.approx(50 / 80)),)
 
 
+def test_a_warp_that_was_the_last_to_arrive_hands_over_to_itself():
+    wait = stall(20, 70)
+    cause = cause_of(wait, None, Ending.SIGNAL, handed=30, unexplained=20, is_binding=False)
+    path = path_of(window(0, 80), [warp_of(1, "mma", [wait], end=80)], [cause])
+    assert steps(path)[1:3] == [(1, HAND_OFF, 1, 20, 50), (1, STALL, 1, 50, 70)]
+
+
 def test_the_path_is_cut_at_the_start_of_the_window():
     wait = stall(20, 70)
     warps = warp_of(0, "load", [], end=80), warp_of(1, "mma", [wait], end=80)
@@ -342,9 +351,9 @@ def test_the_path_covers_the_window_whatever_the_arrows_say(data):
     causes = []
     for warp in timeline.warps:
         for part in (part for part in warp.slices if part.state is State.STALL and part.cycles):
-            at, signaller = data.draw(st.tuples(st.integers(0, 300), st.integers(0, 2)))
+            at, signaller = data.draw(st.tuples(st.integers(0, 300_000), st.integers(0, 2)))
             arrow = arrow_to(part, at, data.draw(st.booleans()), signaller, warp.warp)
-            handed, is_binding = data.draw(st.tuples(st.integers(0, 40), st.booleans()))
+            handed, is_binding = data.draw(st.tuples(st.integers(0, 40_000), st.booleans()))
             ending = data.draw(st.sampled_from(Ending))
             causes.append(cause_of(part, arrow, ending, handed, 0, is_binding, warp.warp))
     path = critical_path(trace, timeline, [cause.arrow for cause in causes], causes, steady)

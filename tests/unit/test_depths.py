@@ -16,7 +16,7 @@ from autostamp.model.manifest import Barrier
 from autostamp.model.timeline import Signal, Spread
 from autostamp.runtime.store import load_run
 from tests.simulator.hand_made import hold, stall, timeline_of, trace_without_lanes, warp_of
-from tests.simulator.ring_flow import constant_ring, simulate_ring
+from tests.simulator.ring_flow import UNIT, constant_ring, simulate_ring
 from tests.simulator.tables import kernel_trace, signal_row, wait_row
 
 ROOT = Path(__file__).parents[2]
@@ -56,14 +56,14 @@ def depth_of(*warps, kernel=KERNEL, start=0, end=1000) -> tuple[Depth, ...]:
 
 
 def test_a_compute_bound_ring_is_full():
-    # Use n is acquired at 30n - 20 and released at 30n + 40: two uses at any time from 40 to 220.
+    # In thousands: use n is acquired at 30n - 20 and released at 30n + 40: two uses at any time from 40 to 220.
     trace, timeline = constant_ring(load=10, compute=30)
     steady, _ = steady_state(trace, timeline)
     assert depths(trace, timeline, steady) == (Depth(1, 2, 2.0, 2),)
 
 
 def test_a_load_bound_ring_is_in_use_by_one_load_and_sometimes_its_consumer():
-    # Use n is acquired at 30n and released at 30n + 40: two for 10 cycles of 30, one for 20.
+    # In thousands: use n is acquired at 30n and released at 30n + 40: two for 10 of 30, one for 20.
     trace, timeline = constant_ring(load=30, compute=10)
     steady, _ = steady_state(trace, timeline)
     assert depths(trace, timeline, steady) == (Depth(1, 2, 1.0, 2),)
@@ -186,7 +186,8 @@ def test_depth_of_any_ring_is_what_its_own_clock_says(times, stages):
         done.append(begun[-1] + load)
         clocks = [max(clock, done[-1]) + compute for clock, compute in zip(clocks, computes, strict=True)]
         free.append(max(clocks))
-    counts = [sum(start <= cycle < stop for start, stop in zip(begun, free, strict=True)) for cycle in range(end)]
+    assert end == max(free) * UNIT
+    counts = [sum(start <= at < stop for start, stop in zip(begun, free, strict=True)) for at in range(max(free))]
     assert found == Depth(1, stages, float(sorted(counts)[(len(counts) - 1) // 2]), max(counts))
     assert found.most <= stages
 

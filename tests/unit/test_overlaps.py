@@ -15,7 +15,7 @@ from autostamp.model.flow import Overlap, Steady
 from autostamp.model.timeline import Spread
 from autostamp.runtime.store import load_run
 from tests.simulator.hand_made import hold, passed, stall, timeline_of, warp_of
-from tests.simulator.ring_flow import constant_ring, simulate_ring
+from tests.simulator.ring_flow import UNIT, constant_ring, simulate_ring
 
 GEMM = Path(__file__).parents[2] / "kernels/cutedsl/recorded/gemm_ws_h200"
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12)
@@ -44,18 +44,18 @@ def test_clip_leaves_the_cycles_in_the_window(spans, start, end):
 
 
 def test_loads_of_a_compute_bound_ring_lie_within_the_compute():
-    # From 40 to 220 the consumer always computes; six loads of 10 cycles fall within (test_steady.py).
+    # In thousands: from 40 to 220 the consumer always computes; six loads of 10 fall within (test_steady.py).
     trace, timeline = constant_ring(load=10, compute=30)
     steady, _ = steady_state(trace, timeline)
     (found,) = overlaps(timeline, steady)
-    assert found == Overlap("load", "mma", 60, 180)
+    assert found == Overlap("load", "mma", 60_000, 180_000)
     assert found.share == pytest.approx(1 / 3)
 
 
 def test_one_stage_leaves_no_overlap():
     trace, timeline = constant_ring(load=10, compute=30, stages=1)
     steady, _ = steady_state(trace, timeline)
-    assert overlaps(timeline, steady) == (Overlap("load", "mma", 0, 280),)
+    assert overlaps(timeline, steady) == (Overlap("load", "mma", 0, 280_000),)
 
 
 def test_a_role_is_busy_while_any_of_its_warps_is():
@@ -125,7 +125,7 @@ def test_overlap_is_symmetric_and_at_most_all_of_either(times, stages):
     assert overlap_of(timeline, steady, mma, mma).share == 1.0
     assert overlaps(timeline, steady) == (there,)
     # The producer works for the sum of its loads, one after another.
-    assert length(busy_spans(timeline, steady, load)) == sum(loads)
+    assert length(busy_spans(timeline, steady, load)) == sum(loads) * UNIT
 
 
 def test_the_two_warpgroups_of_the_gemm_work_side_by_side():

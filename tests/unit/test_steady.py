@@ -17,7 +17,7 @@ from autostamp.model.timeline import RoleTotals, Slice, Spread, Timeline, WarpTi
 from autostamp.model.trace import Trace
 from autostamp.runtime.store import load_run
 from tests.simulator.hand_made import hold, passed, stall, timeline_of, trace_without_lanes, warp_of
-from tests.simulator.ring_flow import constant_ring, simulate_ring
+from tests.simulator.ring_flow import UNIT, constant_ring, simulate_ring
 from tests.simulator.tables import ACQUIRE, CONSUME, kernel_trace, ring_kernel, wait_row
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +28,10 @@ CUDA_GEMM = ROOT / "kernels/cuda/recorded/gemm_ws_h200"
 
 FMA_PER_CYCLE = 2048
 """Of one SM: an H200's 989 TFLOP/s of dense fp16 over 132 SMs at 1830 MHz (data sheet), two operations each."""
+
+
+MARKS = (40_000, 70_000, 100_000, 130_000, 160_000, 190_000, 220_000)
+"""Where the iterations of both rings below begin."""
 
 
 def steady_of(trace: Trace, timeline: Timeline) -> Steady:
@@ -58,24 +62,31 @@ def steady_periods(*periods: int, stages: int = 0) -> tuple[int, int, int]:
 
 
 def test_a_compute_bound_ring_as_worked_out_by_hand():
-    # Load 10, compute 30, two stages, eight uses. The consumer enters its waits at 0, 40, 70, 100, ..., 220.
+    # In thousands: load 10, compute 30, two stages, eight uses. The consumer enters its waits at 0, 40, 70, 100, ..., 220.
     # The producer acquires use n >= 2 in 30n - 40 to 30n - 20, commits at 30n - 10, and ends with use 7 at 200.
     steady = steady_of(*constant_ring(load=10, compute=30))
     assert (steady.warp, steady.role, steady.instance) == (1, "mma", CONSUME)
-    assert (steady.start, steady.end) == (40, 220)
-    assert steady.marks == (40, 70, 100, 130, 160, 190, 220)
+    assert (steady.start, steady.end) == (40_000, 220_000)
+    assert steady.marks == MARKS
     assert (steady.fill, steady.iterations, steady.drain) == (1, 6, 0)
-    assert steady.period == Spread(6, 180, 30, 30, 30, 30)
+    assert steady.period == Spread(6, 180_000, 30_000, 30_000, 30_000, 30_000)
     # Load from 40 to 200: six loads of 10 (uses 2 to 7), the rest is stall.
-    assert steady.roles == (RoleTotals("load", (0,), 160, 100, 60, 0), RoleTotals("mma", (1,), 180, 0, 180, 0))
+    assert steady.roles == (
+        RoleTotals("load", (0,), 160_000, 100_000, 60_000, 0),
+        RoleTotals("mma", (1,), 180_000, 0, 180_000, 0),
+    )
 
 
 def test_a_load_bound_ring_as_worked_out_by_hand():
-    # The producer never waits, and commits use n at 30n + 30; the consumer enters at 0, 40, 70, ..., 220 and stalls for 20.
+    # In thousands: the producer never waits, and commits use n at 30n + 30; the consumer enters at 0, 40, 70, ..., 220 and
+    # stalls for 20.
     steady = steady_of(*constant_ring(load=30, compute=10))
-    assert steady.marks == (40, 70, 100, 130, 160, 190, 220)
-    assert steady.period.median == 30
-    assert steady.roles == (RoleTotals("load", (0,), 180, 0, 180, 0), RoleTotals("mma", (1,), 180, 120, 60, 0))
+    assert steady.marks == MARKS
+    assert steady.period.median == 30_000
+    assert steady.roles == (
+        RoleTotals("load", (0,), 180_000, 0, 180_000, 0),
+        RoleTotals("mma", (1,), 180_000, 120_000, 60_000, 0),
+    )
 
 
 @settings(deadline=None)
@@ -89,7 +100,7 @@ def test_a_load_bound_ring_as_worked_out_by_hand():
 def test_the_period_of_a_ring_is_the_longer_of_load_and_compute(load, compute, stages, uses, consumers):
     trace, timeline = simulate_ring([load] * uses, [[compute] * uses] * consumers, stages)
     steady = steady_of(trace, timeline)
-    assert steady.period.median == max(load, compute)
+    assert steady.period.median == max(load, compute) * UNIT
     assert steady.role == "mma"
     # The last of the waits begins no iteration.
     assert steady.fill + steady.iterations + steady.drain == uses - 1
@@ -114,7 +125,7 @@ def test_states_of_roles_add_up_to_their_span(times, stages):
 
 def test_one_stage_makes_load_and_compute_take_turns():
     steady = steady_of(*constant_ring(load=10, compute=30, stages=1))
-    assert steady.period == Spread(7, 280, 40, 40, 40, 40)
+    assert steady.period == Spread(7, 280_000, 40_000, 40_000, 40_000, 40_000)
     assert steady.fill == 0
 
 
@@ -212,16 +223,16 @@ def test_no_wait_at_all_is_a_note():
 def test_the_steady_state_ends_where_a_lane_was_full():
     trace, _ = constant_ring(load=10, compute=30, uses=16)
     load, mma = trace.lanes
-    # Use n of the consumer is entered at 30n + 10, so up to 250 there are uses 0 to 8; the producer's records end before 260.
-    kept = tuple(event for event in load.events if event.cycles <= 250)
+    # In thousands: use n of the consumer is entered at 30n + 10, so up to 250 there are uses 0 to 8.
+    kept = tuple(event for event in load.events if event.cycles <= 250_000)
     lossy = dataclasses.replace(load, events=kept, lost=len(load.events) - len(kept))
     trace = dataclasses.replace(trace, lanes=(lossy, mma))
     steady, (note,) = steady_state(trace, analyse(trace))
-    assert kept[-1].cycles == 250
+    assert kept[-1].cycles == 250_000
     assert (kept[-1].kind, kept[-1].instance) == (EventKind.EXIT, ACQUIRE)
-    assert note == "records were lost (warp 0): the steady state is looked for up to cycle 250 only"
+    assert note == "records were lost (warp 0): the steady state is looked for up to cycle 250000 only"
     assert steady is not None
-    assert steady.marks == (40, 70, 100, 130, 160, 190, 220, 250)
+    assert steady.marks == (*MARKS, 250_000)
 
 
 def test_records_lost_after_the_last_iteration_change_nothing():

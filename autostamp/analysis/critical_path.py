@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from autostamp.analysis.slack import slack_of
-from autostamp.analysis.spans import Span
+from autostamp.analysis.spans import Span, union
 from autostamp.analysis.states import states_of
 from autostamp.analysis.transfers import Use, is_held_up, landed_by, landing
 from autostamp.model.flow import Arrow, Cause, CriticalPath, Ending, PathKind, PathPart, Steady
@@ -35,7 +35,7 @@ def critical_path(
 ) -> CriticalPath | None:
     """The path that ends where the steady window does, in the warp that the window is of. None without a steady state.
 
-    Its parts lie in order of time without gaps and cover the window exactly. Passes count with the work around them. A part
+    Its parts lie in order of time without gaps and cover the window exactly. A pass is work: the warp waits for nobody. A part
     between an arrival and the exit that it allowed has the arriving warp and role, one of a stall the waiting warp's.
     """
     if steady is None or steady.end <= steady.start:
@@ -67,7 +67,7 @@ def _largest_first(cycles: Mapping[_Name, int]) -> list[tuple[_Name, int]]:
 
 
 class _Lane:
-    """One warp, indexed for the walk: its stalls in order of their exits, and its active time in the window."""
+    """One warp, indexed for the walk: its stalls in order of their exits, and its active time and passes in the window."""
 
     def __init__(self, warp: WarpTimeline, window: Span) -> None:
         self.role = warp.role
@@ -76,7 +76,8 @@ class _Lane:
             key=lambda part: (part.end, part.start),
         )
         self._ends = [part.end for part in self.stalls]
-        self._active = states_of(warp, window).active
+        states = states_of(warp, window)
+        self._active = union([*states.active, *states.passed])
         self._active_ends = [end for _, end in self._active]
 
     def before(self, at: int) -> Slice | None:

@@ -221,13 +221,14 @@ def test_a_transfer_that_nobody_stalled_for_has_at_most_the_time_since_its_issue
     assert path.slack == (Slack("load", 50, 50.0, 1),)
 
 
-def test_a_pass_counts_with_the_work_around_it():
-    path = path_of(window(0, 80), [warp_of(1, "mma", [hold(0, 70), passed(30, 34, 3)], end=80)])
+def test_a_pass_is_work():
+    slices = [hold(0, 60), passed(30, 34, 3), passed(70, 75, 3, 1)]
+    path = path_of(window(0, 80), [warp_of(1, "mma", slices, end=80)])
     assert steps(path) == [
-        (1, ACTIVE, 0, 0, 30),
-        (1, UNTRACKED, 0, 30, 34),
-        (1, ACTIVE, 0, 34, 70),
-        (1, UNTRACKED, 0, 70, 80),
+        (1, ACTIVE, 0, 0, 60),
+        (1, UNTRACKED, 0, 60, 70),
+        (1, ACTIVE, 0, 70, 75),
+        (1, UNTRACKED, 0, 75, 80),
     ]
 
 

@@ -100,6 +100,12 @@ def test_a_release_whose_stamp_is_late_is_of_the_use_before():
     assert depth_of(loads(100, 500, stages=1), first, second, kernel=kernel, start=210, end=490) == found
 
 
+def test_a_use_may_be_shorter_than_a_stamp_can_be_late():
+    # 100-120 and 300-320, of 100 to 400: the release at 320 is not a late one of the first use, whose warp has released.
+    found = depth_of(loads(100, 300, stages=1), releases(120, 320, stages=1), start=100, end=400)
+    assert found == (Depth(1, 2, 0.0, 1),)
+
+
 def test_several_producers_fill_one_use_together():
     # Both acquire stage 0 for one use, and again after its release: 100-400 and 500-800, never two at once.
     first, second = loads(100, 500, stages=1), loads(150, 560, stages=1, warp=2)

@@ -38,3 +38,28 @@ def overlap(first: list[Span], second: list[Span]) -> int:
         else:
             j += 1
     return total
+
+
+def clip(merged: Iterable[Span], window: Span) -> list[Span]:
+    """The parts of disjoint spans that lie in `window`, empty ones left out."""
+    first, last = window
+    return [(max(start, first), min(end, last)) for start, end in merged if start < last and end > first]
+
+
+def subtract(first: list[Span], second: list[Span]) -> list[Span]:
+    """What of `first` no span of `second` covers; both are disjoint and in start order, and so is the result."""
+    left: list[Span] = []
+    j = 0
+    for start, end in first:
+        while j < len(second) and second[j][1] <= start:
+            j += 1
+        at, k = start, j
+        while k < len(second) and second[k][0] < end:
+            if second[k][0] > at:
+                left.append((at, second[k][0]))
+            at = max(at, second[k][1])
+            k += 1
+        if at < end:
+            left.append((at, end))
+        j = max(j, k - 1)
+    return left

@@ -100,7 +100,8 @@ class Steady:
     """The part of the run in which iterations repeat: between fill and drain.
 
     An iteration begins at each wait of `warp` on `instance`'s site and barrier; `marks` are the cycles where the steady
-    ones begin, and the end of the last. `roles` are totals over the window.
+    ones begin, and the end of the last. `fill` and `drain` count the iterations before and after. `roles` are totals over
+    the window, of those that ran in it.
     """
 
     start: int
@@ -177,7 +178,11 @@ class PathPart:
 
 @dataclass(frozen=True, slots=True)
 class Slack:
-    """By how much a role's arrivals came before anyone waited for them, in cycles, over the steady window."""
+    """By how much a role's arrivals came before anyone waited for them, in cycles, over the steady window.
+
+    0 where somebody waited; of an asynchronous arrival that held nobody up, at most this, for it counts from the issue.
+    `arrows` counts arrivals: one that several waits were for counts once, by its first waiter.
+    """
 
     role: str
     least: int

@@ -8,13 +8,20 @@ value and then differences, which keeps clocks beyond 2^31 within 32 bits and ma
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-Encode: TypeAlias = Callable[..., Any]
-"""`encode(values, delta=False)`: one of the two functions below."""
+Column: TypeAlias = dict[str, Any] | list[int]
+
+
+class Encode(Protocol):
+    """One of the two functions below. `delta`: store differences, for values that mostly grow."""
+
+    def __call__(self, values: Iterable[int], delta: bool = False) -> Column:
+        """The values as a column."""
+
 
 _LEAST: Final = -(1 << 31)
 _MOST: Final = (1 << 31) - 1

@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING, Final, TypeAlias
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Signal, Slice, State, Timeline, WarpTimeline
+from autostamp.report.clock import clock_mhz
 from autostamp.report.places import Place, places_of
-from autostamp.report.summary import clock_mhz
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket

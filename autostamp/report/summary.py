@@ -11,6 +11,7 @@ from typing import Final
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import LongStall, RoleTotals, SiteStall, Timeline, WarpTimeline
+from autostamp.report.clock import clock_mhz
 from autostamp.report.places import Place, places_of
 
 MIN_WIDTH: Final = 80
@@ -28,11 +29,6 @@ class _Table:
     columns: Mapping[str, bool]
     rows: Sequence[Sequence[str]]
     note: str = ""
-
-
-def clock_mhz(timeline: Timeline, facts: MachineFacts) -> float:
-    """SM clock of the run: measured in this trace, else the machine's, else 0."""
-    return timeline.sm_mhz or facts.sm_mhz
 
 
 def skip_counts(manifest: Manifest) -> dict[str, int]:

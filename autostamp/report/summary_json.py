@@ -9,8 +9,9 @@ from typing import Any, Final
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import RoleTotals, Timeline, WarpTimeline
+from autostamp.report.clock import clock_mhz
 from autostamp.report.places import Place, places_of
-from autostamp.report.summary import clock_mhz, skip_counts
+from autostamp.report.summary import skip_counts
 
 SCHEMA_VERSION: Final = 1
 """Raised when a key is renamed, removed or changes its meaning; added keys leave it."""

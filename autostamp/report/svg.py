@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Timeline
+from autostamp.report.clock import clock_mhz
 from autostamp.report.places import places_of
-from autostamp.report.summary import clock_mhz
 from autostamp.report.svg_elements import BACKGROUND, escaped, figure, fitted, style, text, width_of
 from autostamp.report.svg_labels import Labels
 from autostamp.report.svg_layout import MARGIN, Layout, Shares, lay_out

@@ -28,12 +28,12 @@ _MOST: Final = (1 << 31) - 1
 
 
 def packed(values: Iterable[int], delta: bool = False) -> dict[str, Any]:
-    """A column as the page reads it. Raises ValueError for a value (or difference) that 32 bits do not hold."""
+    """A column as the page reads it. Raises OverflowError for a value (or difference) that 32 bits do not hold."""
     numbers = np.fromiter(values, np.int64)
     stored = np.diff(numbers, prepend=0) if delta and numbers.size else numbers
     if stored.size and (stored.min() < _LEAST or stored.max() > _MOST):
         message = "a column holds a value beyond 32 bits: records more than a second apart"
-        raise ValueError(message)
+        raise OverflowError(message)
     text = base64.b64encode(stored.astype("<i4").tobytes()).decode("ascii")
     return {"n": int(numbers.size), "i32": text, "delta": delta}
 

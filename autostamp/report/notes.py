@@ -15,8 +15,8 @@ _MOST_NAMED: Final = 4
 _MOST_OPEN: Final = 4
 
 
-def loud_notes(timeline: Timeline, manifest: Manifest) -> tuple[str, ...]:
-    """One sentence each, most serious first; empty when there is nothing to say."""
+def loud_notes(timeline: Timeline, manifest: Manifest, with_missed: bool = True) -> tuple[str, ...]:
+    """One sentence each, most serious first; empty when there is nothing to say. `with_missed`: also sites not reached."""
     places = places_of(manifest, timeline.trace)
     return (
         *timeline.warnings,
@@ -24,7 +24,7 @@ def loud_notes(timeline: Timeline, manifest: Manifest) -> tuple[str, ...]:
         *_open_waits(timeline, places),
         *_silent(timeline),
         *_missing_roles(timeline, places),
-        *_never_visited(timeline, places),
+        *(_never_visited(timeline, places) if with_missed else ()),
     )
 
 

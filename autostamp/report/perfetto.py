@@ -182,7 +182,7 @@ class _Layout:
         return _Mark(self._ns(at), track, _INSTANT, place.label(signal.stage), "signal", arguments, leaving)
 
     def _leaving(self, visit: Visit, at: int) -> tuple[int, ...]:
-        """Flows that begin here. Where the stamp of an arrival came after the wait it ended, a viewer would point it back: none."""
+        """Flows that begin here; none of an arrival stamped after the wait that it ended, which a viewer would point back."""
         found = self._links.leaving(visit)
         return tuple(number for number, arrow in found if self._ns(at) <= self._ns(arrow.wait.cycles))
 

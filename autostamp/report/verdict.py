@@ -88,7 +88,7 @@ def _steady(flow: Flow, words: Words) -> Iterator[str]:
     begins = words.place(steady.instance)
     yield (
         f"steady state: {count_of(steady.iterations, 'iteration')} of {steady.role} (warp {steady.warp}), each from"
-        f" {words.wait(begins)}; cycles {steady.start:,} to {steady.end:,}, fill {steady.fill:,}, drain {steady.drain:,}"
+        f" {words.wait(begins)}; cycles {steady.start:,} to {steady.end:,}; {steady.fill:,} before (fill), {steady.drain:,} after (drain)"
     )
     period = steady.period
     yield (

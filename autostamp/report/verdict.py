@@ -88,7 +88,8 @@ def _steady(flow: Flow, words: Words) -> Iterator[str]:
     begins = words.place(steady.instance)
     yield (
         f"steady state: {count_of(steady.iterations, 'iteration')} of {steady.role} (warp {steady.warp}), each from"
-        f" {words.wait(begins)}; cycles {steady.start:,} to {steady.end:,}; {steady.fill:,} before (fill), {steady.drain:,} after (drain)"
+        f" {words.wait(begins)}; cycles {steady.start:,} to {steady.end:,};"
+        f" {steady.fill:,} before (fill), {steady.drain:,} after (drain)"
     )
     period = steady.period
     yield (

@@ -15,7 +15,7 @@ from autostamp.model.timeline import LongStall, RoleTotals, SiteStall, Timeline,
 from autostamp.report.clock import clock_mhz
 from autostamp.report.notes import loud_notes
 from autostamp.report.places import Place, places_of
-from autostamp.report.verdict import verdict
+from autostamp.report.verdict import verdict, wrapped
 
 MIN_WIDTH: Final = 80
 MIN_SOURCE: Final = 20
@@ -64,7 +64,7 @@ def as_text(
     lines = [heading]
     if flow is not None:
         found = verdict(timeline, flow, manifest, facts)
-        lines += ["", f"{bold}{found.headline}{plain}", *found.lines, ""]
+        lines += ["", *(f"{bold}{line}{plain}" for line in wrapped(found.headline)), *found.lines, ""]
     lines += [*totals, *_trouble(timeline, manifest, findings)]
     for table in _tables(timeline, places, top) if timeline.warps else ():
         lines += ["", *_table_lines(table, max(width, MIN_WIDTH), is_terminal)]

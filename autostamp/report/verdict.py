@@ -34,8 +34,8 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """All of it, a line each."""
-        return "\n".join((self.headline, *self.lines))
+        """All of it, at most MOST_LINES lines of WIDTH columns."""
+        return "\n".join((*wrapped(self.headline), *self.lines))
 
 
 def verdict(
@@ -46,10 +46,7 @@ def verdict(
     cost: Cost | None = None,
     notes: Iterable[str] = (),
 ) -> Verdict:
-    """The verdict on one timeline, at most MOST_LINES lines of WIDTH columns. `notes` are loud ones that stand before the flow's.
-
-    The headline is one line whatever its length. Lines that do not fit are counted in the last one.
-    """
+    """The verdict on one timeline. `notes` are loud ones that stand before the flow's; lines that do not fit are counted."""
     mhz = clock_mhz(timeline, facts or MachineFacts())
     words = Words(places_of(manifest, timeline.trace), barriers_of(manifest, timeline.trace), mhz)
     said = (*notes, *flow.notes)
@@ -65,16 +62,17 @@ def verdict(
     loud = [f"note: {note}" for note in said[:_MOST_NOTES]]
     if len(said) > _MOST_NOTES:
         loud.append(f"note: and {count_of(len(said) - _MOST_NOTES, 'more note')}")
-    room = MOST_LINES - 1
-    last = [line for note in loud for line in _wrapped(note)][:room]
-    lines = [line for section in sections for line in _wrapped(section)]
+    head = headline(timeline, flow, words)
+    room = MOST_LINES - len(wrapped(head))
+    last = [line for note in loud for line in wrapped(note)][:room]
+    lines = [line for section in sections for line in wrapped(section)]
     if len(lines) + len(last) > room:
         kept = max(room - len(last) - 1, 0)
         lines = [*lines[:kept], f"({count_of(len(lines) - kept, 'more line')}: `autostamp report` shows all)"]
-    return Verdict(headline(timeline, flow, words), (*lines, *last[: room - len(lines)]))
+    return Verdict(head, (*lines, *last[: room - len(lines)]))
 
 
-def _wrapped(line: str) -> list[str]:
+def wrapped(line: str) -> list[str]:
     """A line as it is where it fits, else broken between words with its indent kept and two columns more."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) if len(line) > WIDTH else [line]
@@ -89,7 +87,7 @@ def _steady(flow: Flow, words: Words) -> Iterator[str]:
     yield (
         f"steady state: {count_of(steady.iterations, 'iteration')} of {steady.role} (warp {steady.warp}), each from"
         f" {words.wait(begins)}; cycles {steady.start:,} to {steady.end:,};"
-        f" {steady.fill:,} before (fill), {steady.drain:,} after (drain)"
+        f" {steady.fill:,} of fill before, {steady.drain:,} of drain after"
     )
     period = steady.period
     yield (
@@ -110,6 +108,8 @@ def _between(flow: Flow, words: Words) -> Iterator[str]:
             for item in flow.depths[:4]
         )
         yield f"stages in use: {listed}"
+    if flow.early and not any(item.early for item in flow.early):
+        yield f"early signals: none of {count_of(sum(item.arrows for item in flow.early), 'arrow')}"
     for item in [item for item in flow.early if item.early][:3]:
         place = words.place(item.instance)
         yield (

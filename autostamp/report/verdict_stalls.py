@@ -10,7 +10,7 @@ from autostamp.model.flow import Blame, Ending, Flow
 from autostamp.model.timeline import RoleTotals, Timeline
 from autostamp.report.verdict_words import Words, percent, warps_of
 
-_PARTS = ("stall", "passed", "active", "untracked")
+_PARTS = {"stall": "stall", "passed": "pass", "active": "active", "untracked": "untracked"}
 _MOST_ROLES = 8
 _MOST_WAITS = 3
 _NO_ARRIVAL = {
@@ -29,7 +29,7 @@ def role_table(timeline: Timeline, flow: Flow) -> Iterator[str]:
         return
     width = max(len(role.role) for role in shown)
     warps = max(5, *(len(warps_of(role.warps)) for role in shown))
-    yield f"{'role':<{width}}  {'warps':<{warps}}" + "".join(f"{part:>11}" for part in _PARTS) + f"  ({where})"
+    yield f"{'role':<{width}}  {'warps':<{warps}}" + "".join(f"{name:>11}" for name in _PARTS.values()) + f"  ({where})"
     for role in shown:
         yield f"{role.role:<{width}}  {warps_of(role.warps):<{warps}}" + "".join(
             f"{percent(_share(role, part)):>11}" for part in _PARTS

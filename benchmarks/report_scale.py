@@ -26,6 +26,7 @@ if not __package__:  # run as a script: what it imports lives beside this folder
 
 from autostamp.analysis import analyse
 from autostamp.analysis.flow import explain
+from autostamp.cli.progress import collector_off
 from autostamp.model.manifest import KernelTrace
 from autostamp.report.document import document
 from autostamp.report.html import MARKER, TITLE, page
@@ -51,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kernel = ring_kernel(STAGES, capacity=3 * uses)
     region = make_region(kernel, uses, options.warps)
     print(f"{3 * uses * options.warps:,} records of {options.warps} warps, {region.nbytes / 1e6:,.0f} MB of region")
-    stages, html = measure(region, kernel)
+    with collector_off():  # as `autostamp report` does
+        stages, html = measure(region, kernel)
     records = 3 * uses * options.warps
     least = stages["numpy pass"]
     print(f"{'stage':<12}{'seconds':>9}{'records/s':>14}{'÷ numpy':>9}")

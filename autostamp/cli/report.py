@@ -131,10 +131,10 @@ def command(
     report is written all the same and says so.
     """
     wanted = _wanted(files, (first, last))
-    from autostamp.cli.progress import steps
+    from autostamp.cli.progress import collector_off, steps
     from autostamp.runtime.manifest_file import write_all
 
-    with steps(quiet) as say:
+    with steps(quiet) as say, collector_off():
         report = _analysed(
             run, select_by=(kernel, trace), costs=(safety, overhead, case), window=(first, last), say=say
         )

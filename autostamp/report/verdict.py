@@ -92,7 +92,7 @@ def _steady(flow: Flow, words: Words) -> Iterator[str]:
     period = steady.period
     yield (
         f"period: median {words.length(period.median)}, p10-p90 {words.spread(period.p10, period.p90)},"
-        f" longest {words.length(period.longest)}"
+        f" longest {period.longest:,}"
     )
 
 
@@ -113,8 +113,8 @@ def _between(flow: Flow, words: Words) -> Iterator[str]:
     for item in [item for item in flow.early if item.early][:3]:
         place = words.place(item.instance)
         yield (
-            f"early signals: {item.early:,} of {count_of(item.arrows, 'arrow')} of {item.role} leave the middle of its work"
-            f" ({words.wait(place)})"
+            f"early signals: {item.early:,} of {count_of(item.arrows, 'arrow')} from {words.wait(place)} ({item.role})"
+            " leave the middle of work"
         )
 
 

@@ -13,14 +13,14 @@ from autostamp.report.verdict_words import Words, count_of, percent
 _BETWEEN = {
     PathKind.TRANSFER: "in flight",
     PathKind.HAND_OFF: "handed over",
-    PathKind.STALL: "in stalls that no arrow explains",
+    PathKind.STALL: "in stalls that it cannot follow to another warp",
 }
 """What the time of a barrier on the path was; the other kinds are a role's work."""
 
 _OF_BARRIER = {
     PathKind.TRANSFER: "is bytes or instructions in flight",
     PathKind.HAND_OFF: "is hand-off from the arrival to the wait's exit",
-    PathKind.STALL: "is stall that no arrow explains",
+    PathKind.STALL: "is stall that it cannot follow to another warp",
 }
 
 

@@ -46,7 +46,7 @@ def test_without_a_clock_there_are_no_nanoseconds():
 
 def test_period_shares_slack_overlap_and_depth():
     found = ring_verdict()
-    assert line(found, "period") == "period: median 30 cycles, p10-p90 30-30 cycles, longest 30 cycles"
+    assert line(found, "period") == "period: median 30 cycles, p10-p90 30-30 cycles, longest 30"
     assert line(found, "critical path") == "critical path (60 cycles): mma 100.0%"
     assert line(found, "slack").endswith("load median 20, least 20 (3 arrows)")
     # 20 cycles of 60 in which either was busy.

@@ -2,7 +2,7 @@
 """Timelines as one self-contained SVG: a row per warp, grouped by role, and where each role's time went at the right.
 
 A warp is always in one of four states, and each looks like nothing else: active is the role's solid colour, a stall is hatched
-in the colour of the barrier that it waits for, a pass is a low grey bar, untracked is faint background. Arrows are drawn where
+in the colour of the barrier that it waits for, a pass is plain grey, untracked is faint background. Arrows are drawn where
 they are few. The same input gives the same text.
 """
 

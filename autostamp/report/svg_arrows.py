@@ -70,7 +70,7 @@ def _drawn(arrow: Arrow, rows: Mapping[int, Row], layout: Layout, labels: Labels
     line = f'x1="{figure(x1)}" y1="{figure(y1)}" x2="{figure(x2)}" y2="{figure(y2)}"'
     yield f"<g><title>{escaped(_title(arrow, (start, end), labels))}</title>"
     yield f'<line class="a {color}{" d" if arrow.is_inferred else ""}" {line}/>'
-    yield f'<polygon class="{labels.style_of(barrier, "t")}" points="{corners}"/>'
+    yield f'<polygon class="{labels.style_of(barrier, "t")} e" points="{corners}"/>'
     if arrow.is_async:
         yield f'<circle class="a o {color}" cx="{figure(x1)}" cy="{figure(y1)}" r="{figure(_CIRCLE)}"/>'
     yield "</g>"

@@ -143,6 +143,7 @@ def style() -> str:
         f".p{{fill:{PASS}}}",
         ".a{stroke-width:1.1;fill:none}",
         ".d{stroke-dasharray:4 3}",
+        ".e{stroke:#fff;stroke-width:.8;paint-order:stroke}",
         f".o{{fill:{BACKGROUND}}}",
     ]
     rules += [f".r{index}{{fill:{color}}}" for index, color in enumerate(ROLES)]

@@ -117,8 +117,8 @@ def _mark(
     piece = mark.pieces[0]
     part = piece.slices[0]
     if piece.state is State.PASS:
-        # Lower than a stall and without its hatching: nobody was waited for.
-        yield rect(x, row.y + row.height / 2, width, row.height / 2, "p", labels.of_piece(piece, row.warp.warp))
+        # Without the hatching of a stall and the colour of a barrier: nobody was waited for.
+        yield rect(x, row.y, width, row.height, "p", labels.of_piece(piece, row.warp.warp))
         return
     is_stall = piece.state is State.STALL
     classes = labels.style_of(labels.barrier(part.instance)) if is_stall else color

@@ -114,7 +114,7 @@ def _between(flow: Flow, words: Words) -> Iterator[str]:
         place = words.place(item.instance)
         yield (
             f"early signals: {item.early:,} of {count_of(item.arrows, 'arrow')} from {words.wait(place)} ({item.role})"
-            " leave the middle of work"
+            f" {'leaves' if item.arrows == 1 else 'leave'} the middle of work"
         )
 
 

@@ -112,14 +112,14 @@ def passing():
     return replace(timeline, warps=(load, mma))
 
 
-def test_a_pass_is_a_low_bar_without_hatching():
+def test_a_pass_is_plain_and_has_no_hatching():
     root = picture(timeline=passing())
     (bar,) = [
         item
         for item in root.iter(f"{SPACE}rect")
         if item.get("class") == "p" and item.find(f"{SPACE}title") is not None
     ]
-    assert (float(bar.get("x")), float(bar.get("height"))) == (LEFT, 8)
+    assert (float(bar.get("x")), float(bar.get("height"))) == (LEFT, 16)
     assert float(bar.get("width")) == pytest.approx(10 * 912 / 130, abs=0.006)
     assert bar.find(f"{SPACE}title").text.splitlines() == [
         "pass 10 cycles: the barrier was complete already",

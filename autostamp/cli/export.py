@@ -4,19 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from autostamp.cli.options import no_color_option, quiet_option
+from autostamp.cli.outputs import perfetto_bytes, svg_text
 from autostamp.cli.traces import kernel_option, run_argument, select, trace_option
-from autostamp.diagnostics import AutostampError
-
-if TYPE_CHECKING:
-    from autostamp.model.timeline import Timeline
-    from autostamp.runtime.store import RunData
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -53,39 +47,22 @@ def command(
         message = "--from and --to need --svg."
         raise click.UsageError(message)
     from autostamp.analysis import analyse
-    from autostamp.runtime.manifest_file import write_whole
+    from autostamp.analysis.flow import explain
+    from autostamp.runtime.manifest_file import write_all
     from autostamp.runtime.store import load_run
 
     data = load_run(run)
-    timelines = [analyse(found, longest=0) for found in select(data, kernel, trace)]
+    traces = select(data, kernel, trace)
+    timelines = [analyse(found, longest=0) for found in traces]
+    pairs = [(timeline, explain(found, timeline)) for found, timeline in zip(traces, timelines, strict=True)]
     # Both are made before either is written, so that a refusal leaves nothing behind.
-    made: list[tuple[Path, bytes, str]] = []
+    made: dict[Path, tuple[bytes, str]] = {}
     if svg is not None:
         viewer = "any browser shows it, with details under the pointer"
-        made.append((svg, _picture(timelines, data, first, last), viewer))
+        made[svg] = svg_text(pairs, data, (first, last)).encode(), viewer
     if perfetto is not None:
-        made.append((perfetto, _trace(timelines, data), "open it at ui.perfetto.dev, which reads it in the browser"))
-    for path, content, viewer in made:
-        write_whole(path, content)
+        made[perfetto] = perfetto_bytes(pairs, data), "open it at ui.perfetto.dev, which reads it in the browser"
+    write_all({path: content for path, (content, _) in made.items()})
+    for path, (_, viewer) in made.items():
         if not quiet:
             click.echo(f"wrote {path}: {viewer}", err=True)
-
-
-def _trace(timelines: Sequence[Timeline], data: RunData) -> bytes:
-    from io import BytesIO
-
-    from autostamp.report.perfetto import write_perfetto
-
-    packed = BytesIO()
-    write_perfetto(packed, timelines, data.manifest, data.facts)
-    return packed.getvalue()
-
-
-def _picture(timelines: Sequence[Timeline], data: RunData, first: int | None, last: int | None) -> bytes:
-    from autostamp.report.svg import timeline_svg
-
-    try:
-        return timeline_svg(timelines, data.manifest, data.facts, (first, last)).encode()
-    except ValueError as error:
-        ends = ", ".join(f"{max(warp.end for warp in timeline.warps):,}" for timeline in timelines)
-        raise AutostampError.of("AS9001", detail=f"--from and --to: {error}; the kernels end at {ends}") from error

@@ -29,23 +29,38 @@ PIPE_WIDTH: Final = 120
 @json_option
 @no_color_option
 def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: int, as_json: bool) -> None:
-    """Say where the time of RUN went: per role, per warp, per wait, the longest stalls, and what was not reached."""
+    """Say what bound RUN and where its time went: per role, per warp, per wait, the longest stalls, and what was not reached."""
     from autostamp.analysis import analyse
+    from autostamp.analysis.flow import explain
     from autostamp.report.summary import as_text
     from autostamp.report.summary_json import as_object
+    from autostamp.runtime.decode import check
     from autostamp.runtime.store import load_run
 
     data = load_run(run)
-    timelines = [analyse(found, longest=top) for found in select(data, kernel, trace)]
+    traces = select(data, kernel, trace)
+    timelines = [analyse(found, longest=top) for found in traces]
+    flows = [explain(found, timeline) for found, timeline in zip(traces, timelines, strict=True)]
+    findings = [[f"{each.code} {each.message}" for each in check(found)] for found in traces]
+    rows = list(zip(timelines, flows, findings, strict=True))
     if as_json:
-        kernels = [as_object(timeline, data.manifest, data.facts) for timeline in timelines]
+        kernels = [as_object(timeline, data.manifest, data.facts, flow, wrong) for timeline, flow, wrong in rows]
         click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "kernels": kernels}, indent=2))
         return
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else PIPE_WIDTH
     is_styled = is_terminal and "NO_COLOR" not in os.environ
     texts = (
-        as_text(timeline, data.manifest, data.facts, width=width, top=top, is_terminal=is_styled)
-        for timeline in timelines
+        as_text(
+            timeline,
+            data.manifest,
+            data.facts,
+            width=width,
+            top=top,
+            is_terminal=is_styled,
+            flow=flow,
+            findings=wrong,
+        )
+        for timeline, flow, wrong in rows
     )
     click.echo("\n".join(texts), nl=False)

@@ -113,6 +113,8 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS6006", "lane {lane}: {detail}", "The trace is not usable as it stands; record again and report it if it stays.", _FINDINGS),
     ("AS7001", "cannot write {path}: {detail}", "Choose a folder you may write to with -o.", _USAGE),
     ("AS7002", "nothing to export: {detail}", "Choose another kernel trace or record again.", _FINDINGS),
+    ("AS7003", "cannot make {path}: {detail}", "{hint}", _USAGE),
+    ("AS7004", "cannot take the cost of measuring from {path}: {detail}", "--safety takes what `autostamp safety --json` prints, --overhead what benchmarks/overhead.py --json writes.", _USAGE),
     ("AS8001", "cannot read the argument {text}: {detail}", "Write NAME=VALUE, 'NAME=f32[1024,1024]:random' or NAME=file.npy.", _USAGE),
     ("AS8002", "{kernel} has no parameter {name}{hint}", "It has {parameters}.", _USAGE),
     ("AS8003", "{kernel} needs arguments that were not given: {missing}", "Add --arg NAME=... for each.", _USAGE),

@@ -2,8 +2,11 @@
 """Timelines as a Perfetto trace (protobuf): a process per recorded CTA, a group per role, a track per warp.
 
 In Perfetto an END closes the most recent open slice of its track, so no track here ever holds two slices at once:
-stalls are on the warp's own track, holds on child tracks of it, one per barrier and as many more as its stages
-overlap.
+waits (stalls and passes) are on the warp's own track, holds on child tracks of it, one per barrier and as many more as
+its stages overlap.
+
+A flow leads from an arrival to an instant at the end of the wait that it ended, inside the wait's slice. It cannot lead to the
+slice itself: Perfetto points a flow at the later of two slices, and a stall begins before the arrival that ends it.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
+from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Signal, Slice, State, Timeline, WarpTimeline
+from autostamp.report.causes import Visit
+from autostamp.report.clock import clock_mhz
+from autostamp.report.perfetto_links import Links
 from autostamp.report.places import Place, places_of
-from autostamp.report.summary import clock_mhz
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
@@ -26,8 +32,10 @@ _SEQUENCE: Final = 1
 """All packets are of one writer; trace processors keep the order of its packets where timestamps are equal."""
 
 _NANOSECONDS: Final = 1000
+_KINDS: Final = {State.STALL: "stall", State.PASS: "pass", State.ACTIVE: "hold"}
 
 _Value: TypeAlias = str | int
+_BEGIN, _END, _INSTANT = "TYPE_SLICE_BEGIN", "TYPE_SLICE_END", "TYPE_INSTANT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,13 @@ class _Mark:
     name: str = ""
     category: str = ""
     arguments: tuple[tuple[str, _Value], ...] = ()
+    leaving: tuple[int, ...] = ()
+    arriving: tuple[int, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, bool]:
+        """By time; an instant from which a flow leaves comes before what else happens then, its target included."""
+        return self.ns, not self.leaving or self.type != _INSTANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +69,47 @@ class _Track:
 
 
 def write_perfetto(
-    file: IO[bytes], timelines: Sequence[Timeline], manifest: Manifest, facts: MachineFacts | None = None
+    file: IO[bytes],
+    timelines: Sequence[Timeline],
+    manifest: Manifest,
+    facts: MachineFacts | None = None,
+    flows: Sequence[Flow] = (),
 ) -> None:
     """Write `timelines` to a file opened for binary writing; the same input gives the same bytes.
 
     Timestamps are whole nanoseconds, rounded from cycles by the measured SM clock; where that is unknown one cycle is
     shown as one nanosecond and the process name says so. Exact cycles are in the arguments `cycles_begin` and
-    `cycles_end`. Every CTA starts at 0: clocks of two SMs have no common origin.
+    `cycles_end`. Every CTA starts at 0: clocks of two SMs have no common origin. `flows` are those of the timelines, in their
+    order (empty: no flow events).
     """
     from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
     builder = StreamingTraceProtoBuilder(file)
     numbers = iter(range(1, 1 << 62))
     streams: list[Iterator[_Mark]] = []
-    for timeline in timelines:
-        layout = _Layout(timeline, places_of(manifest, timeline.trace), clock_mhz(timeline, facts or MachineFacts()))
+    first = 1
+    for index, timeline in enumerate(timelines):
+        mhz = clock_mhz(timeline, facts or MachineFacts())
+        links = Links(flows[index], first) if flows else Links()
+        first += links.count
+        layout = _Layout(timeline, places_of(manifest, timeline.trace), mhz, links)
         tracks, marks = layout.lay_out(lambda: next(numbers))
         for track in tracks:
             builder.write_packet(_descriptor(builder.create_packet(), track))
         streams += marks
-    for mark in heapq.merge(*streams, key=lambda mark: mark.ns):
+    for mark in heapq.merge(*streams, key=lambda mark: mark.order):
         builder.write_packet(_event(builder.create_packet(), mark))
 
 
 class _Layout:
     """Tracks and marks of one timeline."""
 
-    def __init__(self, timeline: Timeline, places: Mapping[int, Place], mhz: float) -> None:
+    def __init__(self, timeline: Timeline, places: Mapping[int, Place], mhz: float, links: Links) -> None:
         self._timeline = timeline
         self._places = places
         self._mhz = mhz
+        self._links = links
+        self._roles = {warp.warp: warp.role for warp in timeline.warps}
         self._origin = min((warp.start for warp in timeline.warps), default=0)
 
     def lay_out(self, new_uuid: Callable[[], int]) -> tuple[list[_Track], list[Iterator[_Mark]]]:
@@ -108,10 +134,11 @@ class _Layout:
     ) -> None:
         own = _Track(new_uuid(), parent, f"warp {warp.warp}", warp.warp)
         tracks.append(own)
-        stalls = rows_of(part for part in warp.slices if part.state is State.STALL)
+        waits = rows_of(part for part in warp.slices if part.state is not State.ACTIVE)
         signals = (self._instant(signal, warp, own.uuid) for signal in warp.signals)
-        streams.append(heapq.merge(self._slices(_first(stalls), warp, own.uuid), signals, key=lambda mark: mark.ns))
-        rows = [(f"warp {warp.warp} stalls {number}", row) for number, row in enumerate(stalls[1:], start=2)]
+        slices = self._slices(_first(waits), warp, own.uuid)
+        streams.append(heapq.merge(slices, signals, key=lambda mark: mark.order))
+        rows = [(f"warp {warp.warp} stalls {number}", row) for number, row in enumerate(waits[1:], start=2)]
         for barrier, holds in self._holds_by_barrier(warp).items():
             for number, row in enumerate(rows_of(holds), start=1):
                 name = f"warp {warp.warp} holds {barrier}"
@@ -131,19 +158,56 @@ class _Layout:
     def _slices(self, row: Sequence[Slice], warp: WarpTimeline, track: int) -> Iterator[_Mark]:
         for part in row:
             place = self._place(part.instance)
-            kind = "stall" if part.state is State.STALL else "hold"
+            kind = _KINDS[part.state]
+            is_wait = part.state is not State.ACTIVE
             arguments = self._arguments(place, warp, kind, part.visit, part.stage, part.start, part.end)
             if part.signal:
                 ended = self._place(part.signal)
                 arguments += (("end_instance", part.signal), ("end_file", ended.file), ("end_line", ended.line))
-            yield _Mark(self._ns(part.start), track, "TYPE_SLICE_BEGIN", place.label(part.stage), kind, arguments)
-            yield _Mark(self._ns(part.end), track, "TYPE_SLICE_END")
+            visit = (warp.warp, part.instance, part.visit)
+            leaving: tuple[int, ...] = ()
+            if is_wait:
+                arguments += self._links.why(visit) if part.state is State.STALL else ()
+                leaving = self._leaving(visit, part.start)
+            yield _Mark(self._ns(part.start), track, _BEGIN, place.label(part.stage), kind, arguments, leaving)
+            if is_wait:
+                yield from self._woken(visit, part.end, track)
+            yield _Mark(self._ns(part.end), track, _END)
 
     def _instant(self, signal: Signal, warp: WarpTimeline, track: int) -> _Mark:
         place = self._place(signal.instance)
         at = signal.cycles
         arguments = self._arguments(place, warp, "signal", signal.visit, signal.stage, at, at)
-        return _Mark(self._ns(at), track, "TYPE_INSTANT", place.label(signal.stage), "signal", arguments)
+        leaving = self._leaving((warp.warp, signal.instance, signal.visit), at)
+        return _Mark(self._ns(at), track, _INSTANT, place.label(signal.stage), "signal", arguments, leaving)
+
+    def _leaving(self, visit: Visit, at: int) -> tuple[int, ...]:
+        """Flows that begin here; none of an arrival stamped after the wait that it ended, which a viewer would point back."""
+        found = self._links.leaving(visit)
+        return tuple(number for number, arrow in found if self._ns(at) <= self._ns(arrow.wait.cycles))
+
+    def _woken(self, visit: Visit, at: int, track: int) -> Iterator[_Mark]:
+        """The instant in which an arrival ended this wait."""
+        found = self._links.arriving(visit)
+        if found is None:
+            return
+        number, arrow = found
+        signal = arrow.signal
+        place = self._place(signal.instance)
+        arguments: tuple[tuple[str, _Value], ...] = (
+            ("signal_role", self._roles.get(signal.warp, "")),
+            ("signal_warp", signal.warp),
+            ("signal_instance", signal.instance),
+            ("signal_file", place.file),
+            ("signal_line", place.line),
+            ("signal_cycles", signal.cycles),
+            ("use", arrow.use),
+            ("is_async", int(arrow.is_async)),
+            ("is_inferred", int(arrow.is_inferred)),
+        )
+        arriving = (number,) if self._ns(signal.cycles) <= self._ns(at) else ()
+        name = f"ended by {place.label(arrow.stage)}"
+        yield _Mark(self._ns(at), track, _INSTANT, name, "arrow", arguments, arriving=arriving)
 
     def _arguments(
         self, place: Place, warp: WarpTimeline, kind: str, visit: int, stage: int, begin: int, end: int
@@ -215,6 +279,8 @@ def _event(packet: TracePacket, mark: _Mark) -> TracePacket:
     if mark.name:
         event.name = mark.name
         event.categories.append(mark.category)
+    event.flow_ids.extend(mark.leaving)
+    event.terminating_flow_ids.extend(mark.arriving)
     for name, value in mark.arguments:
         annotation = event.debug_annotations.add(name=name)
         if isinstance(value, str):

@@ -47,6 +47,16 @@ def places_of(manifest: Manifest, trace: int) -> dict[int, Place]:
     return {instance.number: _place(instance, sites, barriers) for instance in kernel.instances}
 
 
+def barriers_of(manifest: Manifest, trace: int) -> dict[int, str]:
+    """What every barrier of kernel trace number `trace` is called, by its number."""
+    return {
+        barrier.number: barrier.label
+        for kernel in manifest.traces
+        if kernel.number == trace
+        for barrier in kernel.barriers
+    }
+
+
 def _place(
     instance: Instance, sites: Mapping[tuple[str, int], tuple[str, Site]], barriers: Mapping[int, Barrier]
 ) -> Place:

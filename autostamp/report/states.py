@@ -13,7 +13,7 @@ from autostamp.model.timeline import Signal, Slice, State, WarpTimeline
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A half-open span of cycles in which a warp does one thing: `slices` is its stall, or all its holds, or nothing.
+    """A half-open span of cycles in which a warp does one thing: `slices` is its wait, or all its holds, or nothing.
 
     The slices are whole, also where the piece is a part of them.
     """
@@ -29,7 +29,7 @@ class Piece:
 
     @property
     def state(self) -> State | None:
-        """Stall or active; None: untracked."""
+        """Stall, pass or active; None: untracked."""
         return self.slices[0].state if self.slices else None
 
 
@@ -64,7 +64,7 @@ class Tick:
 
 
 def pieces_of(warp: WarpTimeline, start: int, end: int) -> list[Piece]:
-    """The warp's span between two cycles as pieces without gaps. Time in a stall is a stall, whatever the warp holds.
+    """The warp's span between two cycles as pieces without gaps. Time in a wait is a stall or a pass, whatever the warp holds.
 
     Of stalls within each other (a single-thread region waits inside a wait) a piece names the one that began last.
     """
@@ -122,8 +122,11 @@ def ticks_of(signals: Iterable[tuple[str, Signal]], least: float) -> Iterator[Ti
 
 def _shown(opened: Iterable[Slice]) -> tuple[Slice, ...]:
     found = tuple(opened)
-    stalls = [part for part in found if part.state is State.STALL]
-    return (max(stalls, key=lambda part: (part.start, -part.end)),) if stalls else found
+    for state in (State.STALL, State.PASS):
+        waits = [part for part in found if part.state is state]
+        if waits:
+            return (max(waits, key=lambda part: (part.start, -part.end)),)
+    return found
 
 
 def _append(pieces: list[Piece], piece: Piece) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of one timeline: the verdict first, then where the time of each role, warp and site went."""
+"""The summary of one timeline: the verdict on top, then where the time of each role, warp and site went."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import LongStall, RoleTotals, SiteStall, Timeline, WarpTimeline
+from autostamp.report.clock import clock_mhz
+from autostamp.report.notes import loud_notes
 from autostamp.report.places import Place, places_of
+from autostamp.report.verdict import verdict, wrapped
 
 MIN_WIDTH: Final = 80
 MIN_SOURCE: Final = 20
 _GAP: Final = "  "
+_STATES: Final = {"stall": "stall", "passed": "pass", "active": "active", "untracked": "untracked"}
+"""Field of the totals: what it is called."""
 _FLEXIBLE: Final = "source"
 """The column, always the last, that is cut when a table is wider than the page."""
 
@@ -28,11 +34,6 @@ class _Table:
     columns: Mapping[str, bool]
     rows: Sequence[Sequence[str]]
     note: str = ""
-
-
-def clock_mhz(timeline: Timeline, facts: MachineFacts) -> float:
-    """SM clock of the run: measured in this trace, else the machine's, else 0."""
-    return timeline.sm_mhz or facts.sm_mhz
 
 
 def skip_counts(manifest: Manifest) -> dict[str, int]:
@@ -48,13 +49,23 @@ def as_text(
     width: int = 120,
     top: int = 10,
     is_terminal: bool = False,
+    flow: Flow | None = None,
+    findings: Sequence[str] = (),
 ) -> str:
     """The summary as lines laid out for `width` columns, with up to `top` sites, stalls and missed instances.
+
+    With `flow` its verdict stands above the rest. `findings` say what is wrong with the records.
 
     With `is_terminal` headings are bold; without, the text is plain.
     """
     places = _Places(places_of(manifest, timeline.trace))
-    lines = [*_verdict(timeline, places, facts), *_trouble(timeline, places)]
+    heading, *totals = _totals(timeline, places, facts)
+    bold, plain = ("\x1b[1m", "\x1b[0m") if is_terminal else ("", "")
+    lines = [heading]
+    if flow is not None:
+        found = verdict(timeline, flow, manifest, facts)
+        lines += ["", *(f"{bold}{line}{plain}" for line in wrapped(found.headline)), *found.lines, ""]
+    lines += [*totals, *_trouble(timeline, manifest, findings)]
     for table in _tables(timeline, places, top) if timeline.warps else ():
         lines += ["", *_table_lines(table, max(width, MIN_WIDTH), is_terminal)]
     lines += _uncovered(timeline, manifest, places, top)
@@ -74,7 +85,8 @@ class _Places:
         return len(self._places)
 
 
-def _verdict(timeline: Timeline, places: _Places, facts: MachineFacts) -> Iterator[str]:
+def _totals(timeline: Timeline, places: _Places, facts: MachineFacts) -> Iterator[str]:
+    """Which kernel and CTA, its length, and where the time of all warps went."""
     where = f"CTA {timeline.block}" + (f" on SM {timeline.smid}" if timeline.smid >= 0 else "")
     roles = ", ".join(f"{role.role} {len(role.warps)}" for role in timeline.roles)
     yield f"{timeline.kernel} (kernel trace {timeline.trace}), {where}: {len(timeline.warps)} warps ({roles or 'none'})"
@@ -85,8 +97,9 @@ def _verdict(timeline: Timeline, places: _Places, facts: MachineFacts) -> Iterat
     span = sum(role.span for role in timeline.roles)
     if span:
         shares = (
-            f"{_share(sum(getattr(role, part) for role in timeline.roles), span)} {part}"
-            for part in ("stall", "active", "untracked")
+            f"{_share(sum(getattr(role, part) for role in timeline.roles), span)} {name}"
+            for part, name in _STATES.items()
+            if part != "passed" or any(role.passed for role in timeline.roles)
         )
         yield f"of all warp time: {', '.join(shares)}"
     if timeline.sites:
@@ -104,20 +117,16 @@ def _verdict(timeline: Timeline, places: _Places, facts: MachineFacts) -> Iterat
         yield f"recorded on {machine}"
 
 
-def _trouble(timeline: Timeline, places: _Places) -> Iterator[str]:
-    for warning in timeline.warnings:
-        yield f"warning: {warning}"
-    for warp in timeline.warps:
-        if warp.lost:
-            yield f"warning: warp {warp.warp} lost {warp.lost:,} records: its lane was full, its last part is not shown"
-        for instance in warp.open_waits:
-            place = places[instance]
-            why = "its exit may be among the lost records" if warp.lost else "never came out"
-            yield f"warning: warp {warp.warp} entered {place.label()} at {place.where}; {why}"
+def _trouble(timeline: Timeline, manifest: Manifest, findings: Sequence[str]) -> Iterator[str]:
+    for finding in findings:
+        yield f"warning: {finding}"
+    # Sites that were not reached have a list of their own below.
+    for note in loud_notes(timeline, manifest, with_missed=False):
+        yield f"warning: {note}"
 
 
 def _tables(timeline: Timeline, places: _Places, top: int) -> Iterator[_Table]:
-    times = {"span": True, "stall": True, "active": True, "untracked": True}
+    times = {"span": True, **dict.fromkeys(_STATES.values(), True)}
     yield _Table(
         "Roles, in warp-cycles",
         {"role": False, "warps": False, **times},
@@ -209,7 +218,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def _times(total: RoleTotals | WarpTimeline) -> list[str]:
-    parts = (total.stall, total.active, total.untracked)
+    parts: list[int] = [getattr(total, part) for part in _STATES]
     return [f"{total.span:,}", *(f"{part:,} {_share(part, total.span):>6}" for part in parts)]
 
 

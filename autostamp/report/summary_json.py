@@ -3,21 +3,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
-from autostamp.model.timeline import RoleTotals, Timeline, WarpTimeline
-from autostamp.report.places import Place, places_of
-from autostamp.report.summary import clock_mhz, skip_counts
+from autostamp.model.timeline import Timeline, WarpTimeline
+from autostamp.report import flow_objects
+from autostamp.report.clock import clock_mhz
+from autostamp.report.columns import plain
+from autostamp.report.notes import loud_notes
+from autostamp.report.places import Place, barriers_of, places_of
+from autostamp.report.summary import skip_counts
+from autostamp.report.verdict import verdict
 
 SCHEMA_VERSION: Final = 1
 """Raised when a key is renamed, removed or changes its meaning; added keys leave it."""
 
 
-def as_object(timeline: Timeline, manifest: Manifest, facts: MachineFacts) -> dict[str, Any]:
-    """All figures of the summary. Times are cycles, or microseconds where a key ends in `us`; what is unknown is null."""
+def as_object(
+    timeline: Timeline, manifest: Manifest, facts: MachineFacts, flow: Flow | None = None, findings: Sequence[str] = ()
+) -> dict[str, Any]:
+    """All figures of the summary. Times are cycles, or microseconds where a key ends in `us`; what is unknown is null.
+
+    `flow` has the figures of a flow without its single arrows and causes, which `autostamp report --json` writes.
+    """
     places = places_of(manifest, timeline.trace)
     mhz = clock_mhz(timeline, facts)
     skipped = skip_counts(manifest)
@@ -32,8 +44,9 @@ def as_object(timeline: Timeline, manifest: Manifest, facts: MachineFacts) -> di
         "sm_mhz": mhz or None,
         "lost": timeline.lost,
         "warnings": list(timeline.warnings),
+        "notes": [*findings, *loud_notes(timeline, manifest)],
         "machine": asdict(facts),
-        "roles": [{"role": role.role, "warps": list(role.warps), **_times(role)} for role in timeline.roles],
+        "roles": flow_objects.roles(timeline.roles),
         "warps": [_warp(warp) for warp in timeline.warps],
         "sites": [
             {**_place(places.get(site.instance), site.instance), "role": site.role, "warps": list(site.warps)}
@@ -48,11 +61,31 @@ def as_object(timeline: Timeline, manifest: Manifest, facts: MachineFacts) -> di
         ],
         "never_visited": [_place(places.get(instance), instance) for instance in timeline.never_visited],
         "skipped": {"count": sum(skipped.values()), "by_code": skipped},
+        "flow": _flow(timeline, flow, manifest, facts) if flow else None,
     }
 
 
-def _times(total: RoleTotals | WarpTimeline) -> dict[str, int]:
-    return {"span": total.span, "stall": total.stall, "active": total.active, "untracked": total.untracked}
+def _flow(timeline: Timeline, flow: Flow, manifest: Manifest, facts: MachineFacts) -> dict[str, Any]:
+    found = verdict(timeline, flow, manifest, facts)
+    causes = ("awaited", "in_flight", "handed_over", "unexplained")
+    return {
+        "verdict": {"headline": found.headline, "lines": list(found.lines)},
+        "notes": list(flow.notes),
+        "arrows": len(flow.arrows),
+        "stalls": len(flow.causes),
+        "causes": {name: sum(getattr(cause, name) for cause in flow.causes) for name in causes},
+        "blame": flow_objects.blame(flow, _same),
+        "steady": flow_objects.steady(flow.steady, _same, plain),
+        "path": flow_objects.path_shares(flow.path, _same) if flow.path else None,
+        "overlaps": flow_objects.overlaps(flow),
+        "depths": flow_objects.depths(flow, _same),
+        "early": flow_objects.early(flow, _same),
+        "barriers": {str(number): label for number, label in barriers_of(manifest, timeline.trace).items()},
+    }
+
+
+def _same(number: int) -> int:
+    return number
 
 
 def _warp(warp: WarpTimeline) -> dict[str, Any]:
@@ -61,7 +94,7 @@ def _warp(warp: WarpTimeline) -> dict[str, Any]:
         "role": warp.role,
         "start": warp.start,
         "end": warp.end,
-        **_times(warp),
+        **flow_objects.times(warp),
         "lost": warp.lost,
         "is_released": warp.is_released,
         "open_waits": list(warp.open_waits),

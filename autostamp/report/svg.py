@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timelines as one self-contained SVG: a row per warp, grouped by role, and where each role's time went at the right.
 
-A warp is always in one of three states, and each looks like nothing else: active is the role's solid colour, a stall is
-hatched in the colour of the barrier that it waits for, untracked is faint background. The same input gives the same text.
+A warp is always in one of four states, and each looks like nothing else: active is the role's solid colour, a stall is hatched
+in the colour of the barrier that it waits for, a pass is plain grey, untracked is faint background. Arrows are drawn where
+they are few. The same input gives the same text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Timeline
+from autostamp.report.clock import clock_mhz
 from autostamp.report.places import places_of
-from autostamp.report.summary import clock_mhz
+from autostamp.report.svg_arrows import arrows_of
 from autostamp.report.svg_elements import BACKGROUND, escaped, figure, fitted, style, text, width_of
 from autostamp.report.svg_labels import Labels
 from autostamp.report.svg_layout import MARGIN, Layout, Shares, lay_out
@@ -31,20 +34,23 @@ def timeline_svg(
     manifest: Manifest,
     facts: MachineFacts | None = None,
     window: tuple[int | None, int | None] = (None, None),
+    flows: Sequence[Flow] = (),
 ) -> str:
     """The picture of `timelines`, one below the other, as the text of an SVG file.
 
-    `window` bounds the cycles that are drawn (None: the kernel's own begin or end); what reaches beyond is cut. Raises
-    ValueError for a window that leaves nothing of any timeline. A timeline that lies outside it is left out.
+    `window` bounds the cycles that are drawn (None: the kernel's own begin or end); what reaches beyond is cut. `flows`
+    are those of the timelines, in their order (empty: no arrows). Raises ValueError for a window that leaves nothing of any
+    timeline. A timeline that lies outside it is left out.
     """
     parts: list[str] = []
     y = 0.0
     names = []
-    for timeline in timelines:
+    for index, timeline in enumerate(timelines):
         shown = bounds(timeline, window)
         if shown is None:
             continue
-        panel, y = _panel(timeline, manifest, facts or MachineFacts(), shown, y)
+        flow = flows[index] if flows else None
+        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), shown, y)
         parts += panel
         names.append(timeline.kernel)
         y += _PANEL_GAP
@@ -72,9 +78,10 @@ def bounds(timeline: Timeline, window: tuple[int | None, int | None]) -> tuple[i
 
 
 def _panel(
-    timeline: Timeline, manifest: Manifest, facts: MachineFacts, shown: tuple[int, int], top: float
+    pair: tuple[Timeline, Flow | None], manifest: Manifest, facts: MachineFacts, shown: tuple[int, int], top: float
 ) -> tuple[list[str], float]:
     """The elements of one timeline and the pixel row where they end."""
+    timeline, flow = pair
     places = places_of(manifest, timeline.trace)
     mhz = clock_mhz(timeline, facts)
     layout = lay_out(timeline, places, shown, WIDTH, top)
@@ -82,9 +89,10 @@ def _panel(
     parts = [*_title(timeline, facts, mhz, layout, top), *headings(layout, top)]
     for item in layout.groups:
         parts += group(item, layout, labels)
-    parts += axis(layout, mhz)
+    drawn = arrows_of(flow, layout, labels)
+    parts += [*drawn.elements, *axis(layout, mhz)]
     y = layout.bottom + AXIS + (AXIS if mhz else 0)
-    for lines in (legend(layout, labels, WIDTH), notes(timeline, layout, labels, WIDTH)):
+    for lines in (legend(layout, labels, WIDTH), notes(timeline, layout, labels, WIDTH, drawn.note)):
         placed, height = lines
         parts.append(f'<g transform="translate(0 {figure(y)})">{"".join(placed)}</g>')
         y += height
@@ -113,5 +121,6 @@ def _verdict(timeline: Timeline, layout: Layout) -> str:
     shown = f"showing cycles {start:,} to {end:,}; " if is_part else ""
     if not shares.span:
         return shown.rstrip("; ")
-    parts = (("stall", shares.stall), ("active", shares.active), ("untracked", shares.untracked))
-    return f"{shown}of all warp time: " + ", ".join(f"{100 * part / shares.span:.1f}% {name}" for name, part in parts)
+    parts = {"stall": shares.stall, "pass": shares.passed, "active": shares.active, "untracked": shares.untracked}
+    named = (f"{100 * part / shares.span:.1f}% {name}" for name, part in parts.items() if part or name != "pass")
+    return f"{shown}of all warp time: {', '.join(named)}"

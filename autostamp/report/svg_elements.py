@@ -15,6 +15,7 @@ MONO: Final = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospac
 BACKGROUND: Final = "#ffffff"
 UNTRACKED: Final = "#e9edf1"
 IDLE: Final = "#b4bec7"
+PASS: Final = "#93a3b1"
 INK: Final = "#1f2933"
 FAINT_INK: Final = "#5b6770"
 ALARM: Final = "#b00020"
@@ -139,10 +140,18 @@ def style() -> str:
         ".grid{stroke:#000;stroke-opacity:.13;pointer-events:none}",
         f".axis{{stroke:{FAINT_INK}}}",
         f".i{{fill:{IDLE}}}",
+        f".p{{fill:{PASS}}}",
+        ".a{stroke-width:1.1;fill:none}",
+        ".d{stroke-dasharray:4 3}",
+        ".e{stroke:#fff;stroke-width:.8;paint-order:stroke}",
+        f".o{{fill:{BACKGROUND}}}",
     ]
     rules += [f".r{index}{{fill:{color}}}" for index, color in enumerate(ROLES)]
     hatched = [*((str(index), *stall) for index, stall in enumerate(STALLS)), ("x", *OTHER_STALL)]
-    rules += [f".s{name}{{fill:url(#autostamp-s{name})}}.t{name}{{fill:{color}}}" for name, color, _ in hatched]
+    rules += [
+        f".s{name}{{fill:url(#autostamp-s{name})}}.t{name}{{fill:{color}}}.a{name}{{stroke:{color}}}"
+        for name, color, _ in hatched
+    ]
     return f"<style>{''.join(rules)}</style><defs>{''.join(map(_hatch, *zip(*hatched, strict=True)))}</defs>"
 
 

@@ -62,6 +62,13 @@ class Labels:
                 f"stall {self.length(part.cycles)}\n{self.use(part)}{self.side(part.instance)}, visit {part.visit}\n"
                 f"{self.where(part.instance)}\nwarp {warp}, cycles {part.start:,} to {part.end:,}"
             )
+        if piece.state is State.PASS:
+            part = piece.slices[0]
+            return (
+                f"pass {self.length(part.cycles)}: the barrier was complete already\n{self.use(part)}"
+                f"{self.side(part.instance)}, visit {part.visit}\n{self.where(part.instance)}\nwarp {warp}, cycles"
+                f" {part.start:,} to {part.end:,}"
+            )
         held = "\n".join(
             f"holds {self.use(part)}, visit {part.visit}, {part.start:,} to {part.end:,}: {self.where(part.instance)}"
             for part in piece.slices
@@ -91,7 +98,8 @@ class Labels:
 
     def of_lane(self, warp: WarpTimeline) -> str:
         """Tooltip of a warp's background."""
-        sums = f"stall {warp.stall:,}, active {warp.active:,}, untracked {warp.untracked:,}"
+        passed = f"pass {warp.passed:,}, " if warp.passed else ""
+        sums = f"stall {warp.stall:,}, {passed}active {warp.active:,}, untracked {warp.untracked:,}"
         return f"untracked\nwarp {warp.warp} ({warp.role}), cycles {warp.start:,} to {warp.end:,}: {sums}"
 
     def _sums(self, shares: Shares) -> str:
@@ -99,4 +107,5 @@ class Labels:
         listed = ", ".join(f"{name} {cycles:,}" for name, cycles in named[:_LISTED])
         more = f", {len(named) - _LISTED} more" if len(named) > _LISTED else ""
         stalls = f" ({listed}{more})" if named else ""
-        return f"stall {shares.stall:,}{stalls}\nactive {shares.active:,}, untracked {shares.untracked:,}"
+        passed = f"pass {shares.passed:,}, " if shares.passed else ""
+        return f"stall {shares.stall:,}{stalls}\n{passed}active {shares.active:,}, untracked {shares.untracked:,}"

@@ -25,8 +25,9 @@ IDLE_ROW: Final = 6.0
 GROUP_GAP: Final = 9.0
 GROUP_LEAST: Final = 22.0
 WARP_COLUMN: Final = 62.0
-SHARE_COLUMN: Final = 68.0
-SHARES: Final = 3
+SHARE_COLUMNS: Final = {"stall": 47.0, "pass": 44.0, "active": 47.0, "untracked": 66.0}
+"""Heading and width in pixels of each column of shares: room for `100.0%`, and for the longest heading."""
+SHARES: Final = sum(SHARE_COLUMNS.values())
 LEAST_PIXELS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 MOST_MARKS: Final = 7_000
 """A mark with its tooltip takes about 200 bytes: this many keep a picture below 2 MB."""
@@ -63,6 +64,7 @@ class Shares:
     span: int
     active: int
     stalls: Mapping[str, int]
+    passed: int = 0
 
     @property
     def stall(self) -> int:
@@ -72,7 +74,7 @@ class Shares:
     @property
     def untracked(self) -> int:
         """What nothing brackets."""
-        return self.span - self.active - self.stall
+        return self.span - self.active - self.stall - self.passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +122,9 @@ class Layout:
         stalls: Counter[str] = Counter()
         for group in self.groups:
             stalls.update(group.shares.stalls)
-        spans, actives = zip(*((group.shares.span, group.shares.active) for group in self.groups), strict=True)
-        return Shares(sum(spans), sum(actives), stalls)
+        own = [group.shares for group in self.groups]
+        spans, actives, passes = zip(*((each.span, each.active, each.passed) for each in own), strict=True)
+        return Shares(sum(spans), sum(actives), stalls, sum(passes))
 
 
 def lay_out(
@@ -131,7 +134,7 @@ def lay_out(
     barrier = namer_of(places)
     roles = max((width_of(role.role, 13) for role in timeline.roles), default=0.0)
     left = MARGIN + 8 + min(max(roles, 40.0), 180.0) + WARP_COLUMN + 8
-    right = width - MARGIN - SHARES * SHARE_COLUMN - 14
+    right = width - MARGIN - SHARES - 14
     scale = Scale(*window, left, right - left)
     pieces = {warp.warp: pieces_of(warp, *window) for warp in timeline.warps}
     signals = {
@@ -165,13 +168,15 @@ def lay_out(
 def shares_of(pieces: Sequence[Piece], barrier: Callable[[int], str]) -> Shares:
     """Lengths of the pieces by state, and of stalls by barrier."""
     stalls: Counter[str] = Counter()
-    active = 0
+    active = passed = 0
     for piece in pieces:
         if piece.state is State.STALL:
             stalls[barrier(piece.slices[0].instance)] += piece.cycles
         elif piece.state is State.ACTIVE:
             active += piece.cycles
-    return Shares(sum(piece.cycles for piece in pieces), active, dict(sorted(stalls.items())))
+        elif piece.state is State.PASS:
+            passed += piece.cycles
+    return Shares(sum(piece.cycles for piece in pieces), active, dict(sorted(stalls.items())), passed)
 
 
 def namer_of(places: Mapping[int, Place]) -> Callable[[int], str]:

@@ -93,6 +93,9 @@ def _items(layout: Layout, labels: Labels) -> Iterator[_Item]:
         share = 100 * sum(shares.stalls[name] for name in others) / shares.span
         count = f"{len(others)} other barriers" if len(others) > 1 else others[0]
         yield _Item((labels.style_of(others[0]),), f"stall on {count} {share:.1f}%")
+    if shares.passed:
+        label = f"pass: the barrier was complete already {100 * shares.passed / shares.span:.1f}%"
+        yield _Item(("p",), label)
     yield _Item(("u",), "untracked: nothing brackets it")
     if ticks:
         yield _Item((_tick_style(ticks, labels),), "signal, coloured as its barrier", is_tick=True)
@@ -103,11 +106,11 @@ def _tick_style(ticks: Iterable[Tick], labels: Labels) -> str:
     return labels.style_of(barrier, "t")
 
 
-def notes(timeline: Timeline, layout: Layout, labels: Labels, width: float) -> tuple[list[str], float]:
-    """Lines below the legend, from pixel row 0, and their height."""
+def notes(timeline: Timeline, layout: Layout, labels: Labels, width: float, more: str = "") -> tuple[list[str], float]:
+    """Lines below the legend, `more` (unless it is empty) as the last, from pixel row 0, and their height."""
     lines = [
         (line, classes)
-        for note, classes in (*_alarms(timeline, labels), *_merging(layout))
+        for note, classes in (*_alarms(timeline, labels), *_merging(layout), *([(more, "f")] if more else []))
         for line in wrapped(note, width - 2 * MARGIN, _SIZE)
     ]
     parts = [text(MARGIN, 14 + _LINE * number, line, classes) for number, (line, classes) in enumerate(lines)]

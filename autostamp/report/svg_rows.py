@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 from autostamp.model.timeline import State, WarpTimeline
 from autostamp.report.states import Mark
@@ -11,7 +12,7 @@ from autostamp.report.svg_elements import ROLES, escaped, fitted, mono_width_of,
 from autostamp.report.svg_labels import Labels
 from autostamp.report.svg_layout import (
     MARGIN,
-    SHARE_COLUMN,
+    SHARE_COLUMNS,
     SHARES,
     STRIP,
     TICKS,
@@ -33,9 +34,9 @@ _SHARE_GAP = 14.0
 def headings(layout: Layout, top: float) -> Iterator[str]:
     """Heads of the columns of shares."""
     left = layout.scale.right + _SHARE_GAP
-    yield text(left + SHARES * SHARE_COLUMN, top + 46, "share of the role's time", "f", "end")
-    for index, name in enumerate(("stall", "active", "untracked"), start=1):
-        yield text(left + index * SHARE_COLUMN, top + 60, name, "m f", "end")
+    yield text(left + SHARES, top + 46, "share of the role's time", "f", "end")
+    for name, right in zip(SHARE_COLUMNS, accumulate(SHARE_COLUMNS.values()), strict=True):
+        yield text(left + right, top + 60, name, "m f", "end")
 
 
 def group(item: Group, layout: Layout, labels: Labels) -> Iterator[str]:
@@ -115,6 +116,10 @@ def _mark(
         return
     piece = mark.pieces[0]
     part = piece.slices[0]
+    if piece.state is State.PASS:
+        # Without the hatching of a stall and the colour of a barrier: nobody was waited for.
+        yield rect(x, row.y, width, row.height, "p", labels.of_piece(piece, row.warp.warp))
+        return
     is_stall = piece.state is State.STALL
     classes = labels.style_of(labels.barrier(part.instance)) if is_stall else color
     yield rect(x, row.y, width, row.height, classes, labels.of_piece(piece, row.warp.warp))
@@ -125,7 +130,7 @@ def _mark(
 
 
 def _merged(mark: Mark, row: Row, place: tuple[float, float], color: str, labels: Labels) -> Iterator[str]:
-    """Several spans in one column: active from below, stalls above it, each as high as its share; the rest is untracked."""
+    """Several spans in one column: active from below, then passes, then stalls, each as high as its share; no untracked."""
     x, width = place
     shares = shares_of(mark.pieces, labels.barrier)
     yield f"<g><title>{escaped(labels.of_merged(mark, shares, row.warp.warp))}</title>"
@@ -139,7 +144,7 @@ def _merged(mark: Mark, row: Row, place: tuple[float, float], color: str, labels
 
 def _shares(item: Group, color: str, layout: Layout, labels: Labels) -> Iterator[str]:
     """A bar of what the role's time was, stalls by barrier, and its three shares below."""
-    left, room = layout.scale.right + _SHARE_GAP, SHARES * SHARE_COLUMN
+    left, room = layout.scale.right + _SHARE_GAP, SHARES
     shares = item.shares
     if not shares.span:
         return
@@ -153,16 +158,16 @@ def _shares(item: Group, color: str, layout: Layout, labels: Labels) -> Iterator
             yield rect(x, item.y, width, _BAR, classes)
         x += width
     yield "</g>"
-    for index, part in enumerate((shares.stall, shares.active, shares.untracked), start=1):
-        share = f"{100 * part / shares.span:.1f}%"
-        yield text(left + index * SHARE_COLUMN, item.y + _BAR + 12, share, "m", "end")
+    parts = (shares.stall, shares.passed, shares.active, shares.untracked)
+    for right, part in zip(accumulate(SHARE_COLUMNS.values()), parts, strict=True):
+        yield text(left + right, item.y + _BAR + 12, f"{100 * part / shares.span:.1f}%", "m", "end")
 
 
 def _stacked(shares: Shares, color: str, labels: Labels) -> list[tuple[str, int]]:
-    """Style classes and cycles: active first, then stalls, the most waited for (of the whole picture) last."""
+    """Style classes and cycles: active first, then passes, then stalls, the most waited for (of the whole picture) last."""
     stalls: dict[str, int] = {}
     for barrier, cycles in sorted(shares.stalls.items(), key=lambda pair: labels.rank(pair[0])):
         classes = labels.style_of(barrier)
         stalls[classes] = stalls.get(classes, 0) + cycles
-    found = [(color, shares.active), *reversed(stalls.items())]
+    found = [(color, shares.active), ("p", shares.passed), *reversed(stalls.items())]
     return [(classes, cycles) for classes, cycles in found if cycles]

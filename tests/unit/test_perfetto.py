@@ -15,6 +15,7 @@ from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Slice, State, Timeline, WarpTimeline
 from autostamp.report.perfetto import rows_of, write_perfetto
 from autostamp.runtime.decode import decode_region
+from tests.simulator import ring_report
 from tests.simulator.tables import ACQUIRE, COMMIT, ring_kernel, ring_manifest, ring_region
 
 MHZ = 500.0  # two nanoseconds a cycle
@@ -40,6 +41,7 @@ class Viewer:
     slices: list[Shown]
     instants: list[Shown]
     timestamps: list[int]
+    flows: list[tuple[Shown, Shown]]
 
     def path(self, uuid: int) -> list[str]:
         track = self.tracks[uuid]
@@ -60,7 +62,8 @@ def arguments(event) -> dict[str, str | int]:
 
 def view(data: bytes) -> Viewer:
     packets = TraceProto.FromString(data).packet
-    viewer = Viewer({}, [], [], [])
+    viewer = Viewer({}, [], [], [], [])
+    started: dict[int, Shown] = {}
     opened: dict[int, list[Shown]] = {}
     for packet in packets:
         assert packet.trusted_packet_sequence_id == 1
@@ -81,6 +84,9 @@ def view(data: bytes) -> Viewer:
             assert not stack, "two slices are open on one track"
             stack.append(shown)
             viewer.slices.append(shown)
+        started |= dict.fromkeys(event.flow_ids, shown)
+        # A flow ends only where it was seen to begin, and points at the later of both (trace processor's flow_tracker).
+        viewer.flows += [(started.pop(number), shown) for number in event.terminating_flow_ids if number in started]
     assert not any(opened.values())
     return viewer
 
@@ -90,9 +96,9 @@ def ring_timeline(mhz=MHZ) -> Timeline:
     return replace(analyse(decode_region(ring_region(kernel), kernel)), sm_mhz=mhz)
 
 
-def written(*timelines: Timeline, facts=None, manifest=None) -> bytes:
+def written(*timelines: Timeline, facts=None, manifest=None, flows=()) -> bytes:
     file = io.BytesIO()
-    write_perfetto(file, timelines, manifest or ring_manifest(), facts)
+    write_perfetto(file, timelines, manifest or ring_manifest(), facts, flows)
     return file.getvalue()
 
 
@@ -270,3 +276,92 @@ def test_rows_never_overlap_and_are_as_few_as_the_deepest_overlap():
 def test_no_clock_makes_two_slices_overlap(mhz):
     # `view` itself fails when a slice opens before the one before it on its track was closed.
     assert len(view(written(ring_timeline(mhz))).slices) == 16
+
+
+def by_hand(mhz=MHZ):
+    return replace(ring_report.ring_timeline(), sm_mhz=mhz)
+
+
+def ends(viewer):
+    """(track, ns, name) of both ends of every flow."""
+    return [tuple((end.track, end.start, end.name) for end in flow) for flow in viewer.flows]
+
+
+def test_a_flow_leads_from_each_arrival_to_the_end_of_its_wait():
+    viewer = view(written(by_hand(), flows=[ring_report.ring_flow()]))
+    # Two nanoseconds a cycle: commits at 10, 20, 50, 80 end waits at 10, 40, 70, 100; releases at 40 and 70 at once.
+    full = [
+        (("warp 0", start, f"K[{stage}] producer_commit"), ("warp 1", end, f"ended by K[{stage}] producer_commit"))
+        for stage, start, end in ((0, 20, 20), (1, 40, 80), (0, 100, 140), (1, 160, 200))
+    ]
+    empty = [
+        (("warp 1", at, f"K[{stage}] consumer_release"), ("warp 0", at, f"ended by K[{stage}] consumer_release"))
+        for stage, at in ((0, 80), (1, 140))
+    ]
+    assert sorted(ends(viewer)) == sorted([*full, *empty])
+    for start, end in viewer.flows:
+        assert start.start <= end.start
+
+
+def test_the_end_of_a_flow_lies_in_its_wait():
+    viewer = view(written(by_hand(), flows=[ring_report.ring_flow()]))
+    for _, end in viewer.flows:
+        assert any(
+            shown.track == end.track and shown.start <= end.start == shown.end and shown.category in ("stall", "pass")
+            for shown in viewer.slices
+        )
+
+
+def test_the_end_of_a_flow_says_whose_arrival_it_was():
+    viewer = view(written(by_hand(), flows=[ring_report.ring_flow()]))
+    (end,) = [end for _, end in viewer.flows if (end.track, end.start) == ("warp 0", 80)]
+    assert end.category == "arrow"
+    assert end.args == {
+        "signal_role": "mma",
+        "signal_warp": 1,
+        "signal_instance": 4,
+        "signal_file": "src/ring.py",
+        "signal_line": 34,
+        "signal_cycles": 40,
+        "use": 0,
+        "is_async": 0,
+        "is_inferred": 0,
+    }
+
+
+def test_a_stall_says_why_it_lasted_and_a_pass_is_no_stall():
+    viewer = view(written(by_hand(), flows=[ring_report.ring_flow()]))
+    waits = [shown for shown in viewer.slices if shown.track == "warp 0"]
+    assert [shown.category for shown in waits] == ["pass", "pass", "stall", "stall"]
+    assert [shown.args["kind"] for shown in waits] == ["pass", "pass", "stall", "stall"]
+    parts = {"ending": "signal", "awaited": 20, "in_flight": 0, "handed_over": 0, "unexplained": 0}
+    assert parts.items() <= waits[2].args.items()
+    assert "ending" not in waits[0].args
+
+
+def test_an_arrival_stamped_after_the_wait_it_ended_has_no_flow_that_points_back():
+    flow = ring_report.ring_flow()
+    late = replace(flow.arrows[3], wait=replace(flow.arrows[3].wait, cycles=45))
+    timeline = by_hand()
+    mma = timeline.warps[1]
+    slices = tuple(
+        replace(part, start=45, end=45) if (part.visit, part.instance) == (2, 3) else part for part in mma.slices
+    )
+    timeline = replace(timeline, warps=(timeline.warps[0], replace(mma, slices=slices)))
+    viewer = view(written(timeline, flows=[replace(flow, arrows=(late,))]))
+    assert viewer.flows == []
+    (named,) = [shown for shown in viewer.instants if shown.category == "arrow"]
+    assert named.args["signal_cycles"] == 50
+
+
+def test_flows_of_two_kernels_do_not_share_numbers():
+    manifest = ring_manifest(ring_kernel(), ring_kernel(number=2, kernel="other"))
+    pair = [ring_report.ring_flow()] * 2
+    viewer = view(written(by_hand(), replace(by_hand(), trace=2, kernel="other"), manifest=manifest, flows=pair))
+    assert len(viewer.flows) == 12
+
+
+def test_without_flows_nothing_ends_a_wait():
+    viewer = view(written(by_hand()))
+    assert {shown.category for shown in viewer.instants} == {"signal"}
+    assert viewer.flows == []

@@ -59,11 +59,24 @@ def test_the_clock_measured_in_the_trace_goes_before_that_of_the_machine():
 def test_roles_and_warps_have_their_shares():
     text = as_text(*ring())
     assert table(text, "Roles, in warp-cycles") == [
-        ["role", "warps", "span", "stall", "active", "untracked"],
-        ["load", "0", "80", "40", "50.0%", "40", "50.0%", "0", "0.0%"],
-        ["mma", "1", "130", "10", "7.7%", "120", "92.3%", "0", "0.0%"],
+        ["role", "warps", "span", "stall", "pass", "active", "untracked"],
+        ["load", "0", "80", "40", "50.0%", "0", "0.0%", "40", "50.0%", "0", "0.0%"],
+        ["mma", "1", "130", "10", "7.7%", "0", "0.0%", "120", "92.3%", "0", "0.0%"],
     ]
-    assert table(text, "Warps, in cycles")[1] == ["0", "load", "80", "40", "50.0%", "40", "50.0%", "0", "0.0%", "0"]
+    assert table(text, "Warps, in cycles")[1] == [
+        "0",
+        "load",
+        "80",
+        "40",
+        "50.0%",
+        "0",
+        "0.0%",
+        "40",
+        "50.0%",
+        "0",
+        "0.0%",
+        "0",
+    ]
 
 
 def test_waits_are_ordered_by_total_and_name_their_source():
@@ -174,7 +187,8 @@ def test_the_object_is_plain_json_with_a_version():
     assert found["schema_version"] == 1
     assert (found["kernel"], found["trace"], found["block"], found["smid"]) == ("ring", 1, [0, 0, 0], 0)
     assert (found["cycles"], found["us"], found["sm_mhz"], found["lost"]) == (130, pytest.approx(0.1), 1300.0, 0)
-    assert found["roles"][0] == {"role": "load", "warps": [0], "span": 80, "stall": 40, "active": 40, "untracked": 0}
+    times = {"span": 80, "stall": 40, "passed": 0, "active": 40, "untracked": 0}
+    assert found["roles"][0] == {"role": "load", "warps": [0]} | times
     assert found["warps"][1]["stall"] == 10
     assert found["sites"][0] == {
         "instance": 1,

@@ -177,9 +177,9 @@ def test_shares_are_those_of_the_analysis():
     found = analyse(decode_region(ring_region(kernel, uses=9), kernel))
     picture = Picture(found, known=ring_manifest(kernel))
     for role in found.roles:
-        shares = [f"{100 * part / role.span:.1f}%" for part in (role.stall, role.active, role.untracked)]
+        shares = [f"{100 * part / role.span:.1f}%" for part in (role.stall, role.passed, role.active, role.untracked)]
         where = picture.texts().index(role.role)
-        assert [item for item in picture.texts()[where:] if item.endswith("%")][:3] == shares
+        assert [item for item in picture.texts()[where:] if item.endswith("%")][:4] == shares
         assert f"stall {role.stall:,}" in picture.title("u", RIGHT + 14) or role.role != "load"
 
 

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report document: one JSON object with everything that the page draws and `autostamp report --json` writes.
+
+docs/formats/report.md says what each key means, `assets/report.schema.json` what may stand there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from autostamp import __version__
+from autostamp.model.flow import Flow
+from autostamp.model.manifest import Manifest
+from autostamp.model.run import MachineFacts
+from autostamp.model.timeline import Timeline
+from autostamp.report.columns import Encode, packed
+from autostamp.report.cost import Cost
+from autostamp.report.document_tables import Tables, tables_of
+from autostamp.report.document_timeline import timeline_object
+from autostamp.report.notes import loud_notes
+from autostamp.report.verdict import verdict
+
+SCHEMA_VERSION: Final = 1
+"""Raised when a key is renamed, removed or changes its meaning; added keys leave it."""
+
+Pair = tuple[Timeline, Flow]
+
+
+def document(
+    pairs: Sequence[Pair],
+    manifest: Manifest,
+    facts: MachineFacts | None = None,
+    sources: Mapping[str, str] | None = None,
+    *,
+    costs: Mapping[int, Cost] | None = None,
+    findings: Sequence[Sequence[str]] = (),
+    columns: Encode = packed,
+    progress: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """The document of timelines with their flows; the same input gives the same object.
+
+    `sources` are original texts by file key (what is missing is noted), `costs` are by kernel trace, and `findings` say for each
+    pair what is wrong with its records (a sentence each; empty: nothing is). `columns` says how columns are stored, `progress`
+    is called after each timeline. Raises OverflowError where a packed column cannot hold a value.
+    """
+    facts = facts or MachineFacts()
+    tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})
+    found, notes = [], []
+    for index, (timeline, flow) in enumerate(pairs):
+        own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest))
+        cost = (costs or {}).get(timeline.trace, Cost())
+        said = verdict(timeline, flow, manifest, facts, cost)
+        found.append(timeline_object((timeline, flow), facts, said, cost, tables.numbers[timeline.trace], columns))
+        where = f"{timeline.kernel} CTA {timeline.block}: " if len(pairs) > 1 else ""
+        notes += [f"{where}{note}" for note in (*own, *flow.notes)]
+        progress()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": f"autostamp {__version__}",
+        "title": title_of([timeline for timeline, _ in pairs], facts),
+        "machine": _machine(facts),
+        "notes": list(dict.fromkeys((*notes, *_without_text(tables)))),
+        "sources": tables.sources,
+        "sites": tables.sites,
+        "instances": tables.instances,
+        "barriers": tables.barriers,
+        "timelines": found,
+    }
+
+
+def title_of(timelines: Sequence[Timeline], facts: MachineFacts) -> str:
+    """The kernels, and the GPU where it is known."""
+    kernels = list(dict.fromkeys(timeline.kernel for timeline in timelines))
+    named = ", ".join(kernels[:2]) + (f" and {len(kernels) - 2} more" if len(kernels) > 2 else "")
+    return f"{named} on {facts.gpu}" if facts.gpu else named
+
+
+def _machine(facts: MachineFacts) -> dict[str, Any]:
+    """Facts of the machine; what is unknown is None."""
+    values = {**asdict(facts), "command": list(facts.command)}
+    return {name: value or None for name, value in values.items()} | {"versions": dict(facts.versions)}
+
+
+def _without_text(tables: Tables) -> Iterable[str]:
+    missing = [source["path"] for source in tables.sources if not source["text"]]
+    if missing:
+        yield f"the original source was not kept, so no lines are shown of: {', '.join(missing)}"

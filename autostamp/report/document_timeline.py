@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One timeline of a report document: its rows, and the flow between them, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from autostamp.model.flow import CriticalPath, Ending, Flow, PathKind
+from autostamp.model.run import MachineFacts
+from autostamp.model.timeline import State, Timeline, WarpTimeline
+from autostamp.report import flow_objects
+from autostamp.report.causes import Causes
+from autostamp.report.clock import clock_mhz
+from autostamp.report.columns import Column, Encode
+from autostamp.report.cost import Cost
+from autostamp.report.document_tables import Numbers
+from autostamp.report.verdict import Verdict
+
+STATES: Final = {State.ACTIVE: 0, State.STALL: 1, State.PASS: 2}
+ENDINGS: Final = {ending: number for number, ending in enumerate(Ending)}
+"""signal 0, transfer 1, group 2, granted 3, unseen 4, lost 5."""
+PATH_KINDS: Final = {kind: number for number, kind in enumerate(PathKind)}
+"""active 0, untracked 1, transfer 2, hand-off 3, stall 4."""
+ASYNC, INFERRED = 1, 2
+"""Bits of an arrow's flags."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """What all parts of one timeline's object need: how to number and how to store."""
+
+    flow: Flow
+    causes: Causes
+    rows: Mapping[int, int]
+    numbers: Numbers
+    columns: Encode
+
+    def instance(self, number: int) -> int:
+        return number + self.numbers.instances
+
+    def instances(self, numbers: Iterable[int]) -> Column:
+        added = self.numbers.instances
+        return self.columns([number + added for number in numbers])
+
+    def barriers(self, numbers: Iterable[int]) -> Column:
+        return self.columns([self.numbers.barrier(number) for number in numbers])
+
+    def clocks(self, cycles: Iterable[int]) -> Column:
+        return self.columns(cycles, delta=True)
+
+
+def timeline_object(
+    pair: tuple[Timeline, Flow], facts: MachineFacts, said: Verdict, cost: Cost, numbers: Numbers, columns: Encode
+) -> dict[str, Any]:
+    """One element of the document's `timelines`."""
+    timeline, flow = pair
+    ordered = in_hardware_order(timeline)
+    rows = {warp.warp: row for row, warp in enumerate(ordered)}
+    writer = _Writer(flow, Causes.of(flow), rows, numbers, columns)
+    return {
+        "kernel": timeline.kernel,
+        "trace": timeline.trace,
+        "launch": timeline.launch,
+        "block": list(timeline.block),
+        "smid": _known(timeline.smid),
+        "wave": _known(timeline.wave),
+        "offset": timeline.offset,
+        "alignment_error": _known(timeline.alignment_error),
+        "start": min((warp.start for warp in ordered), default=0),
+        "end": max((warp.end for warp in ordered), default=0),
+        "sm_mhz": clock_mhz(timeline, facts) or None,
+        "lost": timeline.lost,
+        "verdict": {"headline": said.headline, "lines": list(said.lines)},
+        "cost": cost.as_object(timeline.lost),
+        "roles": flow_objects.roles(timeline.roles),
+        "rows": [_row(warp, writer) for warp in ordered],
+        "arrows": _arrows(writer),
+        "causes": _causes(writer),
+        "blame": flow_objects.blame(flow, numbers.barrier),
+        "steady": flow_objects.steady(flow.steady, writer.instance, writer.clocks),
+        "path": _path(flow.path, writer),
+        "overlaps": flow_objects.overlaps(flow),
+        "depths": flow_objects.depths(flow, numbers.barrier),
+        "early": flow_objects.early(flow, writer.instance),
+        "sites": [
+            {"instance": writer.instance(site.instance), "role": site.role, **asdict(site.spread)}
+            for site in timeline.sites
+        ],
+    }
+
+
+def in_hardware_order(timeline: Timeline) -> list[WarpTimeline]:
+    """Warps of a role together, roles in the order of their first warps."""
+    first = {role.role: min(role.warps, default=0) for role in timeline.roles}
+    return sorted(timeline.warps, key=lambda warp: (first.get(warp.role, warp.warp), warp.role, warp.warp))
+
+
+def _row(warp: WarpTimeline, writer: _Writer) -> dict[str, Any]:
+    parts, columns = warp.slices, writer.columns
+    by_wait, number = writer.causes.by_wait, warp.warp
+    causes = [
+        by_wait.get((number, part.instance, part.visit), -1) if part.state is State.STALL else -1 for part in parts
+    ]
+    return {
+        "warp": number,
+        "role": warp.role,
+        "start": warp.start,
+        "end": warp.end,
+        "lost": warp.lost,
+        **{name: value for name, value in flow_objects.times(warp).items() if name != "span"},
+        "spans": {
+            "start": writer.clocks([part.start for part in parts]),
+            "end": writer.clocks([part.end for part in parts]),
+            "state": columns([STATES[part.state] for part in parts]),
+            "instance": writer.instances(part.instance for part in parts),
+            "visit": columns([part.visit for part in parts]),
+            "stage": columns([part.stage for part in parts]),
+            "cause": columns(causes),
+        },
+        "signals": {
+            "at": writer.clocks([signal.cycles for signal in warp.signals]),
+            "instance": writer.instances(signal.instance for signal in warp.signals),
+            "visit": columns([signal.visit for signal in warp.signals]),
+            "stage": columns([signal.stage for signal in warp.signals]),
+        },
+    }
+
+
+def _arrows(writer: _Writer) -> dict[str, Any]:
+    arrows, columns, rows = writer.flow.arrows, writer.columns, writer.rows
+    return {
+        "from_row": columns([rows[arrow.signal.warp] for arrow in arrows]),
+        "from": writer.clocks([arrow.signal.cycles for arrow in arrows]),
+        "from_instance": writer.instances(arrow.signal.instance for arrow in arrows),
+        "to_row": columns([rows[arrow.wait.warp] for arrow in arrows]),
+        "to": writer.clocks([arrow.wait.cycles for arrow in arrows]),
+        "to_instance": writer.instances(arrow.wait.instance for arrow in arrows),
+        "to_visit": columns([arrow.wait.visit for arrow in arrows]),
+        "barrier": writer.barriers(arrow.barrier for arrow in arrows),
+        "stage": columns([arrow.stage for arrow in arrows]),
+        "use": columns([arrow.use for arrow in arrows]),
+        "flags": columns([ASYNC * arrow.is_async + INFERRED * arrow.is_inferred for arrow in arrows]),
+    }
+
+
+def _causes(writer: _Writer) -> dict[str, Any]:
+    causes, columns = writer.flow.causes, writer.columns
+    parts = ("awaited", "in_flight", "handed_over", "unexplained")
+    return {
+        "ending": columns([ENDINGS[cause.ending] for cause in causes]),
+        "arrow": columns([writer.causes.arrow_of(cause) for cause in causes]),
+        **{part: columns([getattr(cause, part) for cause in causes]) for part in parts},
+        "binding": columns([int(cause.is_binding) for cause in causes]),
+    }
+
+
+def _path(path: CriticalPath | None, writer: _Writer) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    parts = path.parts
+    return {
+        "parts": {
+            "row": writer.columns([writer.rows[part.warp] for part in parts]),
+            "kind": writer.columns([PATH_KINDS[part.kind] for part in parts]),
+            "barrier": writer.barriers(part.barrier for part in parts),
+            "start": writer.clocks([part.start for part in parts]),
+            "end": writer.clocks([part.end for part in parts]),
+        },
+        **flow_objects.path_shares(path, writer.numbers.barrier),
+    }
+
+
+def _known(value: int) -> int | None:
+    """-1 stands for unknown in the model."""
+    return value if value >= 0 else None

@@ -45,9 +45,15 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The lanes of one CTA of one kernel trace, in warp order, on one cycle axis (0 = earliest entry)."""
+    """The lanes of one CTA of one kernel trace, in warp order, on one cycle axis (0 = earliest entry).
+
+    `unit` is what the axis counts: `cycles`, or `ns` where the input was stamped with a nanosecond timer (all that is called
+    cycles is then nanoseconds). `roles` names the role of every lane where the input says it; empty: it comes from the data.
+    """
 
     kernel: KernelTrace
     lanes: tuple[Lane, ...]
     sm_mhz: float
     warnings: tuple[str, ...] = field(default=())
+    unit: str = "cycles"
+    roles: tuple[str, ...] = ()

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autostamp.diagnostics import AutostampError
-from autostamp.model.manifest import WORK, EventKind, Instance, KernelTrace
+from autostamp.model.manifest import EventKind, Instance, KernelTrace
+from autostamp.model.sync import Kind
 from autostamp.model.trace import Event, Lane, Trace
 
 UNUSED: Final = -1
@@ -54,7 +55,7 @@ def event_axis(kernel: KernelTrace) -> tuple[tuple[int, EventKind, str], ...]:
     """The event axis of a kernel trace in the order of event numbers: instance number, kind, and name `3.enter`."""
     numbered: list[tuple[int, Instance, EventKind]] = []
     for row in kernel.instances:
-        enter, exit_ = (EventKind.BEGIN, EventKind.END) if row.kind == WORK else (EventKind.ENTER, EventKind.EXIT)
+        enter, exit_ = (EventKind.BEGIN, EventKind.END) if row.kind == Kind.WORK else (EventKind.ENTER, EventKind.EXIT)
         stamps = ((row.enter, enter), (row.exit, exit_), (row.signal, EventKind.SIGNAL))
         numbered += [(number, row, kind) for number, kind in stamps if number]
     numbered.sort(key=lambda entry: entry[0])

@@ -35,10 +35,6 @@ class EventKind(StrEnum):
     MARK = "mark"
 
 
-WORK = "work"
-"""`Instance.kind` of a region of bracketed work; the other kinds are those of `Kind`."""
-
-
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """One stamped file. `key` is the first 16 hex digits of the SHA-256 of the original bytes."""
@@ -95,7 +91,7 @@ class Instance:
 
     `number` counts from 1 within the kernel trace. `enter`, `exit` and `signal` are event numbers (0: this instance has no
     such stamp). `stage` is the ring index when it is a constant, -1 otherwise. `is_noop` marks a call that emits nothing.
-    Of an instance of kind `work` (WORK), a region of bracketed work, `enter` and `exit` are the begin and the end.
+    Of an instance of kind `work`, a region of bracketed work, `enter` and `exit` are the begin and the end.
     """
 
     number: int

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from autostamp.diagnostics import AutostampError
 from autostamp.model.manifest import MANIFEST_VERSION, KernelTrace, Manifest
 from autostamp.model.trace import Lane, Trace
-from autostamp.runtime.iket_lanes import Marks, Ranges, events_of
+from autostamp.runtime.iket_lanes import Marks, Ranges, Rows, events_of
 from autostamp.runtime.iket_names import wait_side
 from autostamp.runtime.iket_tables import NameTable
 from autostamp.runtime.spec_file import ns_note
@@ -117,11 +117,11 @@ def read_iket(path: Path, trace: int | None = None) -> IketRun:
     count = 0
     for place, launch in launches:
         grouped = _Grouped.of(launch, document, place, path)
-        kernel = table.kernel(launch.kernel_name, grouped.range_names, grouped.marker_names)
+        kernel, rows = table.kernel(launch.kernel_name, grouped.range_names, grouped.marker_names)
         for cta in sorted(grouped.ctas):
             count += 1
             if trace == count or (trace is None and len(found) < MOST):
-                found.append(_trace(grouped, cta, replace(kernel, number=count, block=cta), document))
+                found.append(_trace(grouped, replace(kernel, number=count, block=cta), rows, document))
     if not found:
         if count:
             raise AutostampError.of("AS7002", detail=f"no such kernel trace; {path} has {count} CTAs")
@@ -226,11 +226,12 @@ def _names(entries: Mapping[_Warp, Ranges] | Mapping[_Warp, Marks]) -> list[str]
     return sorted(used, key=lambda name: used[name])
 
 
-def _trace(grouped: _Grouped, cta: _Cta, kernel: KernelTrace, document: Document) -> Trace:
-    warps = sorted({warp for warp in (*grouped.ranges, *grouped.markers, *grouped.lifetimes) if warp[0] == cta})
+def _trace(grouped: _Grouped, kernel: KernelTrace, rows: Rows, document: Document) -> Trace:
+    every = (*grouped.ranges, *grouped.markers, *grouped.lifetimes)
+    warps = sorted({warp for warp in every if warp[0] == kernel.block})
     clocks = [clock for warp in warps for clock in _clocks(grouped, warp)]
     zero = min(clocks)
-    lanes = tuple(_lane(grouped, warp, kernel, zero) for warp in warps)
+    lanes = tuple(_lane(grouped, warp, rows, zero) for warp in warps)
     step = math.gcd(*(clock - zero for clock in clocks)) or 1
     return Trace(kernel, lanes, 0.0, tuple(_notes(grouped, step, document)), unit="ns")
 
@@ -243,12 +244,12 @@ def _clocks(grouped: _Grouped, warp: _Warp) -> Iterator[int]:
         yield from (grouped.lifetimes[warp].start_ts, grouped.lifetimes[warp].end_ts)
 
 
-def _lane(grouped: _Grouped, warp: _Warp, kernel: KernelTrace, zero: int) -> Lane:
+def _lane(grouped: _Grouped, warp: _Warp, rows: Rows, zero: int) -> Lane:
     life = grouped.lifetimes.get(warp)
     return Lane(
         warp=warp[1],
         smid=grouped.sms[warp],
-        events=events_of(grouped.ranges.get(warp, []), grouped.markers.get(warp, []), kernel, zero),
+        events=events_of(grouped.ranges.get(warp, []), grouped.markers.get(warp, []), rows, zero),
         lost=0,
         entry_cycles=life.start_ts - zero if life else -1,
         exit_cycles=life.end_ts - zero if life else -1,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from autostamp.model.manifest import Barrier, Instance, KernelTrace, Payload, SourceFile
 from autostamp.model.site import Shape, Site, Span
 from autostamp.model.sync import Kind, Side, StageFrom
+from autostamp.runtime.iket_lanes import Rows
 from autostamp.runtime.iket_names import signal_side, split_barrier, wait_side
 
 
@@ -20,13 +21,14 @@ class NameTable:
         self._key = hashlib.sha256(path.encode()).hexdigest()[:16]
         self._sites: dict[tuple[str, bool], Site] = {}
 
-    def kernel(self, kernel: str, ranges: Sequence[str], markers: Sequence[str]) -> KernelTrace:
-        """The table of one launch. The call path of an instance is its whole name."""
+    def kernel(self, kernel: str, ranges: Sequence[str], markers: Sequence[str]) -> tuple[KernelTrace, Rows]:
+        """The table of one launch, and its instances by name."""
         names = [*((name, False) for name in ranges), *((name, True) for name in markers)]
         labels = dict.fromkeys(barrier for name, _ in names if (barrier := split_barrier(name)[0]))
         barriers = {label: Barrier(number, label, "", 0, True) for number, label in enumerate(labels, start=1)}
         instances = tuple(self._instances(names, barriers))
-        return KernelTrace(1, kernel, self._key, 0, (0, 0, 0), 0, 0, tuple(barriers.values()), instances)
+        table = KernelTrace(1, kernel, self._key, 0, (0, 0, 0), 0, 0, tuple(barriers.values()), instances)
+        return table, dict(zip(names, instances, strict=True))
 
     def source(self) -> SourceFile:
         """The trace file in the place of the source."""
@@ -42,7 +44,7 @@ class NameTable:
                 file=self._key,
                 site=site.number,
                 role="",
-                call_path=(name,),
+                call_path=(),
                 kind=site.kind,
                 side=site.side,
                 barrier=barriers[label].number if label else 0,

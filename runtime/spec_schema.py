@@ -140,5 +140,5 @@ class SlotSpec(_Strict, frozen=True, kw_only=True):
 
 def schema() -> dict[str, Any]:
     """The spec as a JSON Schema (draft 2020-12), which `autostamp/report/assets/spec.schema.json` is a copy of."""
-    found = msgspec.json.schema(SlotSpec)
+    found = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(SlotSpec)))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "autostamp slot spec", **found}

@@ -209,10 +209,12 @@ class _Grouped:
             where = f"{place}.markers[{at}]"
             name = name_of(mark.marker_name_idx, f"{where}.markerNameIdx")
             markers.setdefault(warp_of(mark.loc_idx, f"{where}.locIdx"), []).append((mark.timestamp, name))
-        lifetimes = {
-            warp_of(life.loc_idx, f"{place}.warpLifetimes[{at}].locIdx"): life
-            for at, life in enumerate(launch.warp_lifetimes)
-        }
+        lifetimes: dict[_Warp, Lifetime] = {}
+        for at, life in enumerate(launch.warp_lifetimes):
+            where = f"{place}.warpLifetimes[{at}]"
+            if life.end_ts < life.start_ts:
+                raise _fault(path, f"it ends {life.start_ts - life.end_ts} ns before it starts", f"{where}.endTs")
+            lifetimes[warp_of(life.loc_idx, f"{where}.locIdx")] = life
         return cls(ranges, markers, lifetimes, sms, _names(ranges), _names(markers), strays)
 
 

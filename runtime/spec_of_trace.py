@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -36,8 +37,6 @@ from autostamp.runtime.spec_schema import (
 
 _Stamp: TypeAlias = tuple[int, int, EventKind]
 """Row, instance number and kind."""
-_NS_STEP: Final = 32
-"""Step of the timer of traces in nanoseconds (run-iket's guide, "Timestamp Semantics")."""
 
 
 def spec_of(
@@ -62,7 +61,7 @@ def spec_of(
         markers=tuple(_markers(tables)),
         arrows=tuple(_arrows(arrows, tables)),
         barriers=tuple(SpecBarrier(b.number, b.label, b.type, b.stages, b.is_inferred) for b in trace.kernel.barriers),
-        clock=Clock("ns", None, _NS_STEP) if trace.unit == "ns" else Clock("cycles", trace.sm_mhz or None),
+        clock=_clock(trace),
         kernel=trace.kernel.kernel,
         block=trace.kernel.block,
         tool=manifest.tool,
@@ -71,6 +70,15 @@ def spec_of(
         machine=facts,
         notes=trace.warnings,
     )
+
+
+def _clock(trace: Trace) -> Clock:
+    """Of a nanosecond timer the step is the greatest that all times are multiples of."""
+    if trace.unit != "ns":
+        return Clock("cycles", trace.sm_mhz or None)
+    times = [event.cycles for lane in trace.lanes for event in lane.events]
+    times += [bound for lane in trace.lanes for bound in (lane.entry_cycles, lane.exit_cycles) if bound >= 0]
+    return Clock("ns", None, math.gcd(*times) or 1)
 
 
 def write_spec(spec_path: Path, buffer_path: Path, spec: SlotSpec, trace: Trace) -> None:

@@ -43,8 +43,6 @@ def read_inputs(
         what = f"{' and '.join(named)} exclude each other" if named else "nothing to report on"
         raise AutostampError.of("AS9001", detail=f"{what}: give RUN, or --spec with --npz, or --iket")
     if iket is not None:
-        if spec is not None or npz is not None:
-            raise AutostampError.of("AS9001", detail="--spec and --npz cannot be written from --iket")
         return from_iket(iket, trace)
     if run is not None:
         if npz is not None and spec is None:

@@ -16,6 +16,7 @@ from autostamp.model.flow import Arrow, End
 from autostamp.model.manifest import EventKind
 from autostamp.model.timeline import Slice, State
 from autostamp.runtime.decode import check, decode_region
+from autostamp.runtime.iket import read_iket
 from autostamp.runtime.spec_file import decode_spec, read_spec
 from autostamp.runtime.spec_of_trace import encode_spec, spec_of, write_spec
 from autostamp.runtime.spec_schema import schema
@@ -480,6 +481,19 @@ def test_a_recorded_run_comes_back_as_it_was(tmp_path, run):
     assert again.roles == timeline.roles
     assert again.never_visited == timeline.never_visited
     assert (back.facts, back.trace.sm_mhz) == (data.facts, trace.sm_mhz)
+
+
+def test_a_trace_in_nanoseconds_comes_back_as_it_was(tmp_path):
+    """Many of its records share a time: `order` keeps them apart."""
+    run = read_iket(ROOT / "tests/fixtures/iket/fa4_forward_one_cta.json.gz")
+    (trace,) = run.traces
+    spec = spec_of(trace, analyse(trace), run.manifest)
+    assert (spec.clock.unit, spec.clock.step, spec.clock.mhz) == ("ns", 32, None)
+    write_spec(tmp_path / "s.json", tmp_path / "s.npz", spec, trace)
+    back = read_spec(tmp_path / "s.json", tmp_path / "s.npz").trace
+    assert back.lanes == trace.lanes
+    assert (back.unit, back.warnings) == (trace.unit, trace.warnings)
+    assert analyse(back).warps == analyse(trace).warps
 
 
 def test_nothing_is_left_of_a_pair_that_cannot_be_written(tmp_path):

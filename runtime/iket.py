@@ -75,7 +75,7 @@ def _trace(grouped: Grouped, kernel: KernelTrace, rows: Rows, document: Document
     zero = min(clocks)
     lanes = tuple(_lane(grouped, warp, rows, zero) for warp in warps)
     step = math.gcd(*(clock - zero for clock in clocks)) or 1
-    return Trace(kernel, lanes, 0.0, tuple(_notes(grouped, step, document)), unit="ns")
+    return Trace(kernel, lanes, 0.0, tuple(_notes(grouped, step, document)), block=kernel.block, unit="ns")
 
 
 def _clocks(grouped: Grouped, warp: Warp) -> Iterator[int]:

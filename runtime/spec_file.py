@@ -85,6 +85,7 @@ def _trace(spec: SlotSpec, tables: Tables, buffer: Buffer, path: Path) -> Trace:
         lanes=tuple(lanes[row] for row in recorded),
         sm_mhz=spec.clock.mhz or 0.0,
         warnings=tuple(dict.fromkeys(warnings)),
+        block=spec.block,
         unit=spec.clock.unit,
         roles=tuple(spec.roles[row].name for row in recorded),
     )

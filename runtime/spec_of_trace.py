@@ -63,7 +63,7 @@ def spec_of(
         barriers=tuple(SpecBarrier(b.number, b.label, b.type, b.stages, b.is_inferred) for b in trace.kernel.barriers),
         clock=_clock(trace),
         kernel=trace.kernel.kernel,
-        block=trace.kernel.block,
+        block=trace.block,
         tool=manifest.tool,
         manifest=digest(manifest),
         trace=trace.kernel.number,

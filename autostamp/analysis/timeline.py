@@ -47,13 +47,13 @@ def analyse(trace: Trace, longest: int = 10) -> Timeline:
         sites=_site_stalls(warps, instances),
         never_visited=_never_visited(trace),
         sm_mhz=trace.sm_mhz,
+        unit=trace.unit,
         trace=trace.kernel.number,
         block=trace.kernel.block,
         smid=trace.lanes[0].smid if trace.lanes else -1,
         groups=groups,
         longest=_longest(warps, longest),
         warnings=trace.warnings,
-        unit=trace.unit,
     )
 
 

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from autostamp.model.manifest import Payload
 from autostamp.model.sync import Kind, Side
 from autostamp.runtime.spec_references import References, SpecFault
 from autostamp.runtime.spec_schema import SlotSpec, SpecArrow, SpecMarker, SpecSpan
 
+_NAMING: Final = frozenset({Payload.ADDRESS, Payload.BARRIER_ID})
+"""Payloads that say which barrier a record is about, whatever the source calls it."""
 _OPPOSITE: Final = {Side.FULL: Side.EMPTY, Side.EMPTY: Side.FULL}
 
 
@@ -91,33 +94,33 @@ def _with_arrow(uses: list[Use], arrow: SpecArrow, place: str, references: Refer
     from_event = references.event(arrow.source[1], f"{place}.from[1]")
     to_rows = references.rows(arrow.target[0], f"{place}.to[0]")
     to_event = references.event(arrow.target[1], f"{place}.to[1]")
+    # A wait may arrive itself: who takes part in a named barrier arrives when it enters.
     starts = [
         index
         for index, use in enumerate(uses)
-        if use.row in from_rows
-        and (
-            (use.is_marker and use.start == from_event)
-            or (use.is_stall and use.op.signals and from_event in _ends(use))
-        )
+        if use.row in from_rows and (use.is_marker or use.is_stall) and from_event in (use.start, use.end)
     ]
     ends = [index for index, use in enumerate(uses) if use.row in to_rows and use.is_stall and use.end == to_event]
     if not starts:
-        raise SpecFault(f"{place}.from", "no marker stands in this slot, nor a stall span that signals")
+        raise SpecFault(f"{place}.from", "no marker and no stall span stands in this slot")
     if not ends:
         raise SpecFault(f"{place}.to", "no stall span ends in this slot")
     side = arrow.side or next((uses[index].side for index in ends if uses[index].side), Side.NONE)
     amended = list(uses)
     for end, found in (("from", starts), ("to", ends)):
-        for index in found:
-            use = uses[index]
-            if use.barrier not in (0, barrier):
-                raise SpecFault(f"{place}.{end}", f"{use.place} is on another barrier than this arrow")
-            amended[index] = replace(use, barrier=barrier, side=use.side or side)
+        for index in _on_barrier(uses, found, barrier, f"{place}.{end}"):
+            amended[index] = replace(uses[index], barrier=barrier, side=uses[index].side or side)
     return amended
 
 
-def _ends(use: Use) -> tuple[int, int]:
-    return use.start, use.end
+def _on_barrier(uses: list[Use], found: list[int], barrier: int, place: str) -> list[int]:
+    """Those of an arrow's ends that must be put on its barrier; none where they are, or where records name barriers."""
+    if any(uses[index].barrier == barrier for index in found):
+        return []
+    without = [index for index in found if not uses[index].barrier]
+    if not without and not any(uses[index].op.payload in _NAMING for index in found):
+        raise SpecFault(place, f"{uses[found[0]].place} is on another barrier than this arrow")
+    return without
 
 
 def _require_holds(uses: list[Use]) -> None:

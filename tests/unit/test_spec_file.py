@@ -168,6 +168,30 @@ def test_an_arrow_gives_both_its_ends_the_barrier(tmp_path):
     }
 
 
+def test_an_arrow_may_begin_where_a_wait_arrives_itself(tmp_path):
+    """Who takes part in a named barrier arrives when it enters."""
+    spec = by_hand(arrows=[{"from": ["load", "acq"], "to": ["mma", "wait_end"], "barrier": "B"}])
+    spec["barriers"].append({"number": 2, "label": "B"})
+    for span in spec["spans"][:2]:
+        span |= {"barrier": None, "side": "named"}
+    spec["markers"] = []
+    instances = read(tmp_path, spec).trace.kernel.instances
+    assert {(row.side, row.barrier) for row in instances if row.kind == "wait"} == {("named", 2)}
+
+
+def test_an_arrow_between_two_names_of_one_barrier_needs_records_that_say_which_it_is(tmp_path):
+    arrow = {"from": ["load", "commit"], "to": ["mma", "wait_end"], "barrier": "K", "side": "full"}
+    spec = by_hand(arrows=[arrow])
+    spec["barriers"].append({"number": 2, "label": "WG1+"})
+    spec["markers"][0] |= {"barrier": "WG1+"}
+    assert "another barrier" in refused(tmp_path, spec).message
+    spec["markers"][0] |= {"payload": "barrier-id"}
+    (commit,) = [
+        row for row in read(tmp_path, spec).trace.kernel.instances if row.role == "load" and row.kind == "signal"
+    ]
+    assert commit.barrier == 2
+
+
 def test_several_roles_of_one_name_and_warps_as_given(tmp_path):
     spec = by_hand(
         shape=[3, 6, 3], roles=[{"name": "load", "warp": 8}, {"name": "mma", "warp": 1}, {"name": "mma", "warp": 0}]
@@ -297,7 +321,7 @@ def changed(group, index, **fields):
             ".instance",
             "instance 1",
         ),
-        (by_hand(arrows=[{"from": [0, 0], "to": [1, 4], "barrier": 1}]), "$.arrows[0].from", "no marker"),
+        (by_hand(arrows=[{"from": [0, 3], "to": [1, 4], "barrier": 1}]), "$.arrows[0].from", "no marker"),
         (by_hand(arrows=[{"from": [0, 2], "to": [1, 3], "barrier": 1}]), "$.arrows[0].to", "no stall span ends"),
         (by_hand(arrows=[{"from": [0, 2], "to": [1], "barrier": 1}]), "$.arrows[0].to", "length 2"),
         (

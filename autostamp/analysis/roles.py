@@ -8,11 +8,16 @@ from collections.abc import Iterable, Mapping
 
 from autostamp.model.manifest import Instance
 from autostamp.model.timeline import RoleGroup
-from autostamp.model.trace import Trace
+from autostamp.model.trace import Lane, Trace
 
 
 def group_warps(trace: Trace, instances: Mapping[int, Instance]) -> tuple[RoleGroup, ...]:
-    """The role groups of a CTA, in the order of their first warps. Every lane is in one, also one without records."""
+    """The role groups of a CTA, in the order of their first warps. Every lane is in one, also one without records.
+
+    Where the trace names its lanes' roles, they are the groups, whatever was visited.
+    """
+    if trace.roles:
+        return _named(trace)
     by_visited: dict[frozenset[int], list[int]] = {}
     for lane in trace.lanes:
         by_visited.setdefault(frozenset(event.instance for event in lane.events), []).append(lane.warp)
@@ -32,6 +37,20 @@ def warps_text(warps: Iterable[int]) -> str:
             runs.append([warp])
     text = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
     return f"warp {text}" if text.isdigit() else f"warps {text}"
+
+
+def _named(trace: Trace) -> tuple[RoleGroup, ...]:
+    members: dict[str, list[Lane]] = {}
+    for role, lane in zip(trace.roles, trace.lanes, strict=True):
+        members.setdefault(role, []).append(lane)
+    return tuple(
+        RoleGroup(
+            role,
+            tuple(lane.warp for lane in lanes),
+            tuple(sorted({event.instance for lane in lanes for event in lane.events})),
+        )
+        for role, lanes in members.items()
+    )
 
 
 def _role(visited: frozenset[int], warps: list[int], instances: Mapping[int, Instance]) -> str:

@@ -13,6 +13,7 @@ from autostamp.analysis.rings import Rings
 from autostamp.analysis.roles import group_warps
 from autostamp.analysis.spans import length, overlap, union
 from autostamp.analysis.stalls import stalls_of
+from autostamp.analysis.work import work_of
 from autostamp.model.manifest import Barrier, EventKind, Instance
 from autostamp.model.timeline import (
     LongStall,
@@ -46,6 +47,7 @@ def analyse(trace: Trace, longest: int = 10) -> Timeline:
         sites=_site_stalls(warps, instances),
         never_visited=_never_visited(trace),
         sm_mhz=trace.sm_mhz,
+        unit=trace.unit,
         trace=trace.kernel.number,
         block=trace.kernel.block,
         smid=trace.lanes[0].smid if trace.lanes else -1,
@@ -65,7 +67,7 @@ def _warp(
     lane: Lane, role: str, instances: Mapping[int, Instance], barriers: Mapping[int, Barrier], rings: Rings
 ) -> WarpTimeline:
     stalls, open_waits = stalls_of(lane, instances, rings)
-    holds = holds_of(lane, stalls, instances, barriers, rings)
+    holds = [*holds_of(lane, stalls, instances, barriers, rings), *work_of(lane, instances)]
     start, end = _bounds(lane)
     stalled = union((part.start, part.end) for part in stalls)
     held = union((part.start, part.end) for part in holds)

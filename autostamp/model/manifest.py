@@ -91,6 +91,7 @@ class Instance:
 
     `number` counts from 1 within the kernel trace. `enter`, `exit` and `signal` are event numbers (0: this instance has no
     such stamp). `stage` is the ring index when it is a constant, -1 otherwise. `is_noop` marks a call that emits nothing.
+    Of an instance of kind `work`, a region of bracketed work, `enter` and `exit` are the begin and the end.
     """
 
     number: int

@@ -8,16 +8,17 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What the call does to the warp that executes it."""
+    """What the call does to the warp that executes it. WORK is no call: a region of bracketed work, in hand-made input."""
 
     WAIT = "wait"
     SIGNAL = "signal"
     POLL = "poll"
     FENCE = "fence"
+    WORK = "work"
 
 
 class Side(StrEnum):
-    """Which side of which barrier the call touches."""
+    """Which side of which barrier the call touches. NONE: the input, which was made by hand, does not say."""
 
     FULL = "full"
     EMPTY = "empty"
@@ -29,6 +30,7 @@ class Side(StrEnum):
     GRID = "grid"
     ASYNC_GROUP = "async-group"
     FLAG = "flag"
+    NONE = ""
 
     @property
     def is_deferred(self) -> bool:

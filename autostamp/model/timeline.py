@@ -23,7 +23,8 @@ class Slice:
     """A half-open span of one warp in cycles.
 
     For a stall or a pass, `instance` is the wait; for a hold, the wait that opened it, and `signal` the instance that ended it
-    (0 for a stall or a pass). `visit` is the wait's; `stage` the ring index, -1 when it is unknown.
+    (0 for a stall or a pass). `visit` is the wait's; `stage` the ring index, -1 when it is unknown. A work region is active,
+    `instance` and `visit` are its own, and `signal` is 0.
     """
 
     start: int
@@ -112,7 +113,9 @@ class LongStall:
 
 @dataclass(frozen=True, slots=True)
 class RoleGroup:
-    """Warps that visited the same set of instances, and the role that this set belongs to."""
+    """Warps that visited the same set of instances, and the role that this set belongs to; or the warps of a role that the
+    trace names, and all instances that they visited.
+    """
 
     role: str
     warps: tuple[int, ...]
@@ -142,6 +145,7 @@ class Timeline:
 
     Timelines of several CTAs of one launch share an axis when `offset`, in cycles, is added to all of this one's; it is right
     to within `alignment_error` cycles (-1: not aligned). `wave` counts the CTAs that this CTA's SM had run before (-1: unknown).
+    `unit` is the trace's: where it is `ns`, all that is called cycles here is nanoseconds.
     """
 
     kernel: str
@@ -160,6 +164,7 @@ class Timeline:
     offset: int = 0
     alignment_error: int = -1
     wave: int = -1
+    unit: str = "cycles"
 
     @property
     def cycles(self) -> int:

@@ -29,7 +29,7 @@ def holds_of(
     barriers: Mapping[int, Barrier],
     rings: Rings,
 ) -> list[Slice]:
-    """The lane's holds, from its `waits`, in order of the signals that ended them. A use that no signal of this warp ends has none."""
+    """The lane's holds, by its `waits`, in order of the signals that ended them. A use that no signal here ends has none."""
     exits = {(wait.instance, wait.visit): wait for wait in waits}
     open_uses: dict[_Key, list[Slice]] = {}
     holds: list[Slice] = []

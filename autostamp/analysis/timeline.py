@@ -141,7 +141,7 @@ def _stalls(warps: Iterable[WarpTimeline]) -> Iterable[tuple[WarpTimeline, Slice
 
 
 def _site_stalls(warps: Sequence[WarpTimeline], instances: Mapping[int, Instance]) -> tuple[SiteStall, ...]:
-    """Stalls, without passes, by site, barrier and role: an unrolled loop reaches one site by many instances, a helper two barriers."""
+    """Stalls by site, barrier and role: an unrolled loop reaches one site through many instances, a helper two barriers."""
     parts: dict[tuple[str, int, int, str], list[tuple[int, Slice]]] = {}
     for warp, part in _stalls(warps):
         instance = instances[part.instance]

@@ -89,12 +89,10 @@ class _Numbering:
     def _ring(self, ring: list[Uses]) -> Iterable[Numbered]:
         until = self._losses.until(ring)
         certain = [uses for uses in ring if uses.arrivals]
-        # Up to the first loss in any lane nothing is missing, neither arrivals nor waits.
-        evidence = min(until, self._losses.first)
-        number = arrivals_per_use(certain, self._late, evidence)
+        number = arrivals_per_use(certain, self._late, until, self._losses.first)
         for uses in ring:
             # Two rings may go by one declaration: then each stage is counted alone.
-            own = number or arrivals_per_use([uses], self._late, evidence)
+            own = number or arrivals_per_use([uses], self._late, until, self._losses.first)
             if not uses.arrivals:
                 yield Numbered(uses, Groups(), until)
             elif own:

@@ -134,7 +134,9 @@ def test_cuda_roles_and_stages_come_from_guards_and_addresses():
     assert [roles[warp] for warp in range(9)] == ["mma"] * 8 + ["load"]
     sides = {instance.number: instance.side for instance in only_trace(CUDA_GEMM).kernel.instances}
     for warp in timeline.warps[:8]:
-        stages = [part.stage for part in warp.slices if part.state is not State.ACTIVE and sides[part.instance] == "full"]
+        stages = [
+            part.stage for part in warp.slices if part.state is not State.ACTIVE and sides[part.instance] == "full"
+        ]
         assert stages == [tile % 4 for tile in range(16)]
 
 

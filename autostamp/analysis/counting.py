@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from itertools import product
 from math import inf
 from typing import Final
 
@@ -34,6 +36,16 @@ _SAMPLE: Final = 64
 _Ints = NDArray[np.int64]
 
 
+class _Rest(IntEnum):
+    """Which arrivals beyond the last complete use may have been made when the first who waited for it left."""
+
+    NONE = 0
+    LATE = 1
+    """Those stamped within `late` cycles after."""
+    ANY = 2
+    """Any: some that complete the use are of no record here (another CTA's)."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Table:
     """Waits of one stage by warp, each warp's in order of time, with the arrivals made by the exit: at least (stamped before
@@ -50,7 +62,7 @@ class _Table:
 
     @classmethod
     def of(cls, uses: Uses, late: int, until: float) -> _Table:
-        times = np.array([arrival.ends[0].cycles for arrival in uses.arrivals], np.int64)
+        times = np.array([arrival.by(late) for arrival in uses.arrivals], np.int64)
         index = {id(arrival): place for place, arrival in enumerate(uses.arrivals)}
         waits = [wait for wait in uses.waits if wait.exit.cycles + late < until]
         exits = np.array([wait.exit.cycles for wait in waits], np.int64)
@@ -76,7 +88,7 @@ class _Table:
             found = found - (np.append(twice, False) & (self.least // number - 1 < found) & (self.own < 0))
         return np.asarray(found, np.int64)
 
-    def fits(self, number: int, *, is_free: bool, is_exact: bool) -> bool:
+    def fits(self, number: int, *, is_free: bool, rest: _Rest) -> bool:
         """No warp waits twice for one use, none leaves before its use is complete; the first leaves before the next begins."""
         found = self.uses(number)
         complete = (found + 1) * number
@@ -84,7 +96,10 @@ class _Table:
             return False
         if not is_free and np.any(found < 0):
             return False
-        return not is_exact or not np.any((self.least > complete)[self._first_exits(found)])
+        if rest is _Rest.ANY:
+            return True
+        arrived = self.most if rest is _Rest.NONE else self.least
+        return not np.any((arrived > complete)[self._first_exits(found)])
 
     def _first_exits(self, found: _Ints) -> _Ints:
         places = np.lexsort((self.exits, found))
@@ -105,22 +120,21 @@ def arrivals_per_use(ring: Sequence[Uses], late: int, until: float, first_loss: 
     """
     tables = [(_Table.of(uses, late, until), uses.side in _FREE) for uses in ring]
     tables = [(table, is_free) for table, is_free in tables if len(table.order)]
-    # A consumer's wait that nobody arrived for is granted only if nothing else can be (the first of an order of groups); and
-    # arrivals that no record of this CTA explains may stand between a use's completion and its first exit.
-    for may_grant, is_exact in ((False, True), (True, True), (True, False)):
-        found = _least([(table, is_free or may_grant) for table, is_free in tables], is_exact, first_loss)
+    # A consumer's wait that nobody arrived for is granted only if nothing else can be (the first of an order of groups).
+    for may_grant, rest in product((False, True), _Rest):
+        found = _least([(table, is_free or may_grant) for table, is_free in tables], rest, first_loss)
         if found:
             return found
     return 0
 
 
-def _least(tables: Sequence[tuple[_Table, bool]], is_exact: bool, first_loss: float) -> int:
+def _least(tables: Sequence[tuple[_Table, bool]], rest: _Rest, first_loss: float) -> int:
     samples = [(table.sample(), is_free) for table, is_free in tables]
     most = max((int(table.most.max()) for table, _ in tables), default=1)
     unwaited = 0
     for number in range(1, max(1, min(MOST, most)) + 1):
         for some in (samples, tables):
-            if not all(table.fits(number, is_free=is_free, is_exact=is_exact) for table, is_free in some):
+            if not all(table.fits(number, is_free=is_free, rest=rest) for table, is_free in some):
                 break
         else:
             if all(table.covers(number, first_loss) or not table.most.any() for table, _ in tables):

@@ -39,7 +39,7 @@ class Dependencies:
 
 def find_dependencies(trace: Trace, latencies: Latencies = SM_90) -> Dependencies:
     """The dependencies between the warps of one CTA."""
-    gathered = gather(trace)
+    gathered = gather(trace, latencies.late)
     numbered, notes = _Numbering(trace, gathered, latencies.late).all()
     found = Found()
     for one in numbered:

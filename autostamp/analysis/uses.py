@@ -36,6 +36,10 @@ class Arrival:
     is_entry: bool = False
     is_bare: bool = False
 
+    def by(self, late: int) -> int:
+        """The cycle by which it is known to have happened, to compare with an exit's plus `late`."""
+        return self.ends[0].cycles + late if self.is_entry else self.ends[0].cycles
+
 
 @dataclass(slots=True, eq=False)
 class Waiting:
@@ -207,8 +211,11 @@ class _Gatherer:
         return ("stage", instance.barrier, side, self.rings.stage(instance, payload)) if instance.barrier else None
 
 
-def gather(trace: Trace) -> Gathered:
-    """Every arrival and every wait of the trace, by barrier and stage, in the order of time."""
+def gather(trace: Trace, late: int) -> Gathered:
+    """Every arrival and every wait of the trace, by barrier and stage, in the order of time.
+
+    A signal's stamp follows it by up to `late` cycles, so it comes before an enter as much earlier, which precedes its arrival.
+    """
     gatherer = _Gatherer(trace)
     for lane in trace.lanes:
         _Lane(gatherer, lane).read()
@@ -217,7 +224,7 @@ def gather(trace: Trace) -> Gathered:
         if not all(arrival.is_bare for arrival in found.arrivals):
             found.copies = [arrival for arrival in found.arrivals if arrival.is_bare]
             found.arrivals = [arrival for arrival in found.arrivals if not arrival.is_bare]
-        found.arrivals.sort(key=lambda arrival: (arrival.ends[0].cycles, arrival.ends[0].warp))
+        found.arrivals.sort(key=lambda arrival: (arrival.by(late), arrival.ends[0].warp))
         found.waits.sort(key=lambda wait: (wait.exit.cycles, wait.exit.warp))
     return Gathered(uses, gatherer.tails)
 

@@ -1,13 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who waited for whom: the flow of one timeline, put together."""
+"""Who waited for whom in one timeline, put together."""
 
 from __future__ import annotations
 
+from autostamp.analysis.causes import blame, causes_of
+from autostamp.analysis.critical_path import critical_path
+from autostamp.analysis.dependencies import find_dependencies
+from autostamp.analysis.depths import depths
+from autostamp.analysis.early import early_signals
+from autostamp.analysis.latencies import Latencies, latencies_of
+from autostamp.analysis.overlaps import overlaps
+from autostamp.analysis.steady import steady_state
 from autostamp.model.flow import Flow
 from autostamp.model.timeline import Timeline
 from autostamp.model.trace import Trace
 
 
-def explain(trace: Trace, timeline: Timeline) -> Flow:  # noqa: ARG001  # the signature of what replaces this
-    """The flow of `timeline`, which is `analyse(trace)`."""
-    return Flow((), (), (), None, None, (), (), (), ("the flow between warps is not analysed in this build",))
+def explain(trace: Trace, timeline: Timeline, latencies: Latencies | None = None) -> Flow:
+    """The flow of one analysed CTA. `timeline` is `analyse` of the same trace with the same latencies (None: the probed ones)."""
+    latencies = latencies or latencies_of(trace)
+    instances = {instance.number: instance for instance in trace.kernel.instances}
+    found = find_dependencies(trace, latencies)
+    causes = causes_of(timeline, found, instances, latencies)
+    steady, notes = steady_state(trace, timeline)
+    return Flow(
+        arrows=found.arrows,
+        causes=causes,
+        blame=blame(timeline, causes, instances),
+        steady=steady,
+        path=critical_path(trace, timeline, found.arrows, causes, steady) if steady else None,
+        overlaps=overlaps(timeline, steady) if steady else (),
+        depths=depths(trace, timeline, steady) if steady else (),
+        early=early_signals(timeline, found.arrows),
+        notes=(*found.notes, *notes),
+    )

@@ -24,13 +24,13 @@ _Key: TypeAlias = tuple[int, str]
 
 def holds_of(
     lane: Lane,
-    stalls: Iterable[Slice],
+    waits: Iterable[Slice],
     instances: Mapping[int, Instance],
     barriers: Mapping[int, Barrier],
     rings: Rings,
 ) -> list[Slice]:
-    """The lane's holds in order of the signals that ended them. A use that no signal of this warp ends has no hold."""
-    exits = {(stall.instance, stall.visit): stall for stall in stalls}
+    """The lane's holds, by its `waits`, in order of the signals that ended them. A use that no signal here ends has none."""
+    exits = {(wait.instance, wait.visit): wait for wait in waits}
     open_uses: dict[_Key, list[Slice]] = {}
     holds: list[Slice] = []
     for event in lane.events:
@@ -42,19 +42,17 @@ def holds_of(
     return holds
 
 
-def _open(
-    open_uses: dict[_Key, list[Slice]], stall: Slice, instance: Instance, barriers: Mapping[int, Barrier]
-) -> None:
+def _open(open_uses: dict[_Key, list[Slice]], wait: Slice, instance: Instance, barriers: Mapping[int, Barrier]) -> None:
     if instance.side not in _ENDED_ON or instance.barrier not in barriers:
         return
     uses = open_uses.setdefault((instance.barrier, _ENDED_ON[instance.side]), [])
     # A stage cannot come round again before its use has ended: one that does was ended by another warp, unseen here.
-    if stall.stage >= 0:
-        uses[:] = [use for use in uses if use.stage != stall.stage]
+    if wait.stage >= 0:
+        uses[:] = [use for use in uses if use.stage != wait.stage]
     depth = barriers[instance.barrier].stages
     if depth and len(uses) >= depth:
         del uses[0]
-    uses.append(Slice(stall.end, stall.end, State.ACTIVE, stall.instance, stall.visit, stall.stage))
+    uses.append(Slice(wait.end, wait.end, State.ACTIVE, wait.instance, wait.visit, wait.stage))
 
 
 def _close(open_uses: dict[_Key, list[Slice]], event: Event, instance: Instance, stage: int) -> Iterator[Slice]:

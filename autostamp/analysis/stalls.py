@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stalls: the time between the two stamps of one wait, and nothing else."""
+"""Waits: the time between the two stamps of one, and nothing else. Each is a stall or a pass."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from autostamp.model.timeline import Slice, State
 from autostamp.model.trace import Lane
 
 
-def stalls_of(lane: Lane, instances: Mapping[int, Instance], rings: Rings) -> tuple[list[Slice], tuple[int, ...]]:
-    """The lane's stalls in order of their exits, and the instances of waits left open, in order of their enters.
+def waits_of(
+    lane: Lane, instances: Mapping[int, Instance], rings: Rings, ready: Mapping[int, int]
+) -> tuple[list[Slice], tuple[int, ...]]:
+    """The lane's waits in order of their exits, and the instances of waits left open, in order of their enters.
 
-    A visit's enter pairs with the exit of the same visit, wherever other records stand between them. One of the two records
-    carries the payload: the exit's where the operand was only known once the call was written out. An open wait has no stall;
-    it is never extended to some later record.
+    A wait of no more cycles than `ready` gives for its instance is a pass (-1: none is). A visit's enter pairs with the exit of
+    the same visit, wherever other records stand between them. One of the two records carries the payload: the exit's where the
+    operand was only known once the call was written out. An open wait has no slice; it is never extended to some later record.
     """
     opened: dict[tuple[int, int], tuple[int, int]] = {}
-    stalls: list[Slice] = []
+    waits: list[Slice] = []
     for event in lane.events:
         key = (event.instance, event.visit)
         if event.kind is EventKind.ENTER:
@@ -27,5 +29,6 @@ def stalls_of(lane: Lane, instances: Mapping[int, Instance], rings: Rings) -> tu
         elif event.kind is EventKind.EXIT and key in opened:
             start, payload = opened.pop(key)
             stage = rings.stage(instances[event.instance], payload or event.payload)
-            stalls.append(Slice(start, event.cycles, State.STALL, event.instance, event.visit, stage))
-    return stalls, tuple(instance for instance, _ in opened)
+            state = State.PASS if event.cycles - start <= ready.get(event.instance, -1) else State.STALL
+            waits.append(Slice(start, event.cycles, state, event.instance, event.visit, stage))
+    return waits, tuple(instance for instance, _ in opened)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from autostamp.analysis.holds import holds_of
+from autostamp.analysis.latencies import Latencies, language_of, latencies_of
 from autostamp.analysis.rings import Rings
 from autostamp.analysis.roles import group_warps
 from autostamp.analysis.spans import length, overlap, union
-from autostamp.analysis.stalls import stalls_of
+from autostamp.analysis.stalls import waits_of
 from autostamp.analysis.work import work_of
 from autostamp.model.manifest import Barrier, EventKind, Instance
 from autostamp.model.timeline import (
@@ -29,9 +30,10 @@ from autostamp.model.timeline import (
 from autostamp.model.trace import Lane, Trace
 
 
-def analyse(trace: Trace, longest: int = 10) -> Timeline:
+def analyse(trace: Trace, longest: int = 10, latencies: Latencies | None = None) -> Timeline:
     """The timeline of one decoded CTA, with the `longest` longest stalls listed one by one.
 
+    A wait that took no longer than a ready one takes by `latencies` (None: the probed ones) is a pass and no stall.
     A trace without lanes has no warps in its timeline, and all its instances are never visited.
     """
     instances = {instance.number: instance for instance in trace.kernel.instances}
@@ -39,7 +41,10 @@ def analyse(trace: Trace, longest: int = 10) -> Timeline:
     groups = group_warps(trace, instances)
     role = {warp: group.role for group in groups for warp in group.warps}
     rings = Rings.of(trace)
-    warps = tuple(_warp(lane, role[lane.warp], instances, barriers, rings) for lane in trace.lanes)
+    language = language_of(trace.kernel)
+    latencies = latencies or latencies_of(trace)
+    ready = {number: latencies.ready_wait(language, instance.side) for number, instance in instances.items()}
+    warps = tuple(_warp(lane, role[lane.warp], instances, barriers, rings, ready) for lane in trace.lanes)
     return Timeline(
         kernel=trace.kernel.kernel,
         warps=warps,
@@ -64,30 +69,37 @@ def spread_of(durations: Sequence[int]) -> Spread:
 
 
 def _warp(
-    lane: Lane, role: str, instances: Mapping[int, Instance], barriers: Mapping[int, Barrier], rings: Rings
+    lane: Lane,
+    role: str,
+    instances: Mapping[int, Instance],
+    barriers: Mapping[int, Barrier],
+    rings: Rings,
+    ready: Mapping[int, int],
 ) -> WarpTimeline:
-    stalls, open_waits = stalls_of(lane, instances, rings)
-    holds = [*holds_of(lane, stalls, instances, barriers, rings), *work_of(lane, instances)]
+    waits, open_waits = waits_of(lane, instances, rings, ready)
+    holds = [*holds_of(lane, waits, instances, barriers, rings), *work_of(lane, instances)]
     start, end = _bounds(lane)
-    stalled = union((part.start, part.end) for part in stalls)
+    stall = length(union((part.start, part.end) for part in waits if part.state is State.STALL))
+    waited = union((part.start, part.end) for part in waits)
     held = union((part.start, part.end) for part in holds)
-    stall = length(stalled)
-    # A stall inside a hold is a stall: the warp works on nothing while it waits.
-    active = length(held) - overlap(held, stalled)
+    passed = length(waited) - stall
+    # A wait inside a hold is no work: the warp works on nothing while it waits.
+    active = length(held) - overlap(held, waited)
     return WarpTimeline(
         warp=lane.warp,
         role=role,
-        slices=tuple(sorted([*stalls, *holds], key=lambda part: (part.start, -part.end, part.instance))),
+        slices=tuple(sorted([*waits, *holds], key=lambda part: (part.start, -part.end, part.instance))),
         span=end - start,
         stall=stall,
         active=active,
-        untracked=end - start - stall - active,
+        untracked=end - start - stall - passed - active,
         lost=lane.lost,
         start=start,
         end=end,
         signals=tuple(_signals(lane, instances, rings)),
         open_waits=open_waits,
         is_released=lane.exit_cycles >= 0,
+        passed=passed,
     )
 
 
@@ -120,6 +132,7 @@ def _role_totals(warps: Sequence[WarpTimeline]) -> tuple[RoleTotals, ...]:
             stall=sum(warp.stall for warp in members),
             active=sum(warp.active for warp in members),
             untracked=sum(warp.untracked for warp in members),
+            passed=sum(warp.passed for warp in members),
         )
         for role, members in by_role.items()
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autostamp.analysis.latencies import CUDA, CUTEDSL, Latencies
 from autostamp.model.manifest import (
     MANIFEST_VERSION,
     Barrier,
@@ -25,6 +26,13 @@ from tests.simulator.region import WarpLog, write_region
 
 FILE_KEY = "0123456789abcdef"
 SIGNATURE = 0xC0FFEE
+NO_PASS = Latencies(ready={}, hand_off={}, late=0)
+"""Every wait is a stall, also one of no cycles, and nothing hands over in any time."""
+
+KINDS = ("mbarrier", "named", "cta", "cluster", "async-group")
+AT_ONCE = Latencies({(language, kind): 0 for language in (CUDA, CUTEDSL) for kind in KINDS}, {}, late=0)
+"""What is true of a simulated kernel without delays: a ready wait takes no cycle, and neither does a hand-off."""
+
 ACQUIRE, COMMIT, CONSUME, RELEASE, EPILOGUE = 1, 2, 3, 4, 5
 
 

@@ -18,6 +18,7 @@ from tests.simulator.tables import (
     COMMIT,
     CONSUME,
     EPILOGUE,
+    NO_PASS,
     RELEASE,
     consumer,
     kernel_trace,
@@ -34,13 +35,13 @@ STALL, ACTIVE = State.STALL, State.ACTIVE
 
 def ring_timeline(**arguments) -> Timeline:
     kernel = ring_kernel()
-    return analyse(decode_region(ring_region(kernel, **arguments), kernel))
+    return analyse(decode_region(ring_region(kernel, **arguments), kernel), latencies=NO_PASS)
 
 
 def simulated(kernel: KernelTrace, *warps, entries=None) -> Timeline:
     simulation = Simulation(kernel, entries or dict.fromkeys(range(len(warps)), 0))
     logs = simulation.run(dict(enumerate(warps)))
-    return analyse(decode_region(write_region(kernel.capacity, logs, kernel.signature), kernel))
+    return analyse(decode_region(write_region(kernel.capacity, logs, kernel.signature), kernel), latencies=NO_PASS)
 
 
 def lane_trace(kernel: KernelTrace, *steps: tuple[int, int] | tuple[int, int, int], exit_=1000, lost=0) -> Trace:
@@ -60,7 +61,7 @@ def lane_trace(kernel: KernelTrace, *steps: tuple[int, int] | tuple[int, int, in
 
 def holds(trace: Trace) -> list[tuple[int, int, int, int]]:
     """Start, end, visit of the wait, stage."""
-    slices = analyse(trace).warps[0].slices
+    slices = analyse(trace, latencies=NO_PASS).warps[0].slices
     return [(part.start, part.end, part.visit, part.stage) for part in slices if part.state is ACTIVE]
 
 
@@ -106,7 +107,9 @@ def test_a_stall_inside_a_hold_is_a_stall():
     )
     kernel = kernel_trace(rows, (Barrier(1, "K", "", 1, False), Barrier(2, "", "", 0, True)))
     # Wait 0-10, then hold 10-100 with a wgmma wait 40-70 inside it; the lane ends at 120.
-    warp = analyse(lane_trace(kernel, (0, 1), (10, 2), (40, 4), (70, 5), (100, 3), exit_=120)).warps[0]
+    warp = analyse(lane_trace(kernel, (0, 1), (10, 2), (40, 4), (70, 5), (100, 3), exit_=120), latencies=NO_PASS).warps[
+        0
+    ]
     assert (warp.stall, warp.active, warp.untracked) == (40, 60, 20)
     assert warp.slices[1] == Slice(10, 100, ACTIVE, 1, 0, -1, 2)
 
@@ -121,7 +124,7 @@ def test_overlapping_holds_count_once():
     kernel = kernel_trace(rows, (Barrier(1, "K", "", 1, False), Barrier(2, "V", "", 1, False)))
     # K held 10-50, V held 30-80: 70 cycles in all, from 10 to 80; both waits take no time.
     trace = lane_trace(kernel, (10, 1), (10, 2), (30, 4), (30, 5), (50, 3), (80, 6), exit_=100)
-    warp = analyse(trace).warps[0]
+    warp = analyse(trace, latencies=NO_PASS).warps[0]
     assert (warp.stall, warp.active, warp.untracked) == (0, 70, 30)
 
 
@@ -179,7 +182,7 @@ def test_a_signal_of_another_barrier_or_side_ends_nothing():
 def test_barriers_without_two_sides_open_no_hold(side):
     rows = (wait_row(1, 1, 2, side=side), signal_row(2, 3, side=side))
     kernel = kernel_trace(rows, (Barrier(1, "B", "", 1, False),))
-    warp = analyse(lane_trace(kernel, (0, 1), (10, 2), (50, 3), exit_=60)).warps[0]
+    warp = analyse(lane_trace(kernel, (0, 1), (10, 2), (50, 3), exit_=60), latencies=NO_PASS).warps[0]
     assert (warp.stall, warp.active, warp.untracked) == (10, 0, 50)
 
 
@@ -207,7 +210,7 @@ def test_arming_the_full_barrier_in_an_acquire_does_not_end_its_own_hold():
 
 def test_an_open_enter_of_a_lossy_lane_is_dropped_and_named():
     trace = lane_trace(ring_kernel(), (0, 4, 0), (10, 5), (30, 6, 0), (40, 4, 1), exit_=500, lost=3)
-    warp = analyse(trace).warps[0]
+    warp = analyse(trace, latencies=NO_PASS).warps[0]
     assert (warp.stall, warp.active, warp.untracked) == (10, 20, 470)
     assert warp.open_waits == (CONSUME,)
     assert warp.lost == 3
@@ -226,19 +229,19 @@ def test_a_hang_shows_the_wait_that_never_ended():
 
 def test_a_single_thread_record_after_the_exit_of_lane_0_is_inside_the_span():
     trace = lane_trace(ring_kernel(), (0, 4, 0), (10, 5), (130, 6, 0), exit_=120)
-    warp = analyse(trace).warps[0]
+    warp = analyse(trace, latencies=NO_PASS).warps[0]
     assert (warp.span, warp.active, warp.untracked) == (130, 120, 0)
 
 
 def test_a_lane_without_bounds_spans_its_records():
     lane = lane_trace(ring_kernel(), (20, 4, 0), (50, 5)).lanes[0]
     bare = Lane(0, -1, lane.events, 0, -1, -1, 0, 0)
-    warp = analyse(Trace(ring_kernel(), (bare,), 0)).warps[0]
+    warp = analyse(Trace(ring_kernel(), (bare,), 0), latencies=NO_PASS).warps[0]
     assert (warp.start, warp.end, warp.span, warp.stall, warp.untracked) == (20, 50, 30, 30, 0)
 
 
 def test_a_lane_without_records_is_all_untracked():
-    warp = analyse(lane_trace(ring_kernel(), exit_=90)).warps[0]
+    warp = analyse(lane_trace(ring_kernel(), exit_=90), latencies=NO_PASS).warps[0]
     assert (warp.span, warp.stall, warp.active, warp.untracked, warp.slices) == (90, 0, 0, 90, ())
 
 
@@ -291,9 +294,9 @@ def test_a_role_is_that_of_most_visited_instances_and_shared_code_has_no_say():
     )
     kernel = kernel_trace(rows)
     all_six = [(10 * number, number) for number in range(1, 13)]
-    assert analyse(lane_trace(kernel, *all_six)).warps[0].role == "load"
-    assert analyse(lane_trace(kernel, *all_six[:10])).warps[0].role == "scheduler"
-    assert analyse(lane_trace(kernel, *all_six[:6])).warps[0].role == "warp 0"
+    assert analyse(lane_trace(kernel, *all_six), latencies=NO_PASS).warps[0].role == "load"
+    assert analyse(lane_trace(kernel, *all_six[:10]), latencies=NO_PASS).warps[0].role == "scheduler"
+    assert analyse(lane_trace(kernel, *all_six[:6]), latencies=NO_PASS).warps[0].role == "warp 0"
 
 
 def test_site_statistics_are_over_all_warps_of_a_role():
@@ -320,26 +323,26 @@ def test_percentiles_interpolate_between_ranks():
 def test_longest_stalls_are_ordered_by_length_then_start_then_warp():
     kernel = ring_kernel()
     trace = decode_region(ring_region(kernel), kernel)
-    assert analyse(trace, longest=3).longest == (
+    assert analyse(trace, longest=3, latencies=NO_PASS).longest == (
         LongStall(0, "load", Slice(20, 40, STALL, ACQUIRE, 2, 0)),
         LongStall(0, "load", Slice(50, 70, STALL, ACQUIRE, 3, 1)),
         LongStall(1, "mma", Slice(0, 10, STALL, CONSUME, 0, 0)),
     )
-    assert analyse(trace, longest=0).longest == ()
-    assert len(analyse(trace, longest=99).longest) == 8
+    assert analyse(trace, longest=0, latencies=NO_PASS).longest == ()
+    assert len(analyse(trace, longest=99, latencies=NO_PASS).longest) == 8
 
 
 def test_instances_with_stamps_that_no_lane_visited_are_listed():
     rows = (*ring_kernel().instances, signal_row(6, 0), wait_row(7, 9, 10))
     kernel = kernel_trace(rows, ring_kernel().barriers)
     logs = run_ring(kernel)
-    timeline = analyse(decode_region(write_region(kernel.capacity, logs, kernel.signature), kernel))
+    timeline = analyse(decode_region(write_region(kernel.capacity, logs, kernel.signature), kernel), latencies=NO_PASS)
     # Instance 6 has no stamp, so nothing could have visited it.
     assert timeline.never_visited == (EPILOGUE, 7)
 
 
 def test_a_trace_without_lanes_has_an_empty_timeline():
-    timeline = analyse(Trace(ring_kernel(), (), 0, ("no region",)))
+    timeline = analyse(Trace(ring_kernel(), (), 0, ("no region",)), latencies=NO_PASS)
     assert (timeline.warps, timeline.roles, timeline.sites, timeline.longest) == ((), (), (), ())
     assert timeline.never_visited == (ACQUIRE, COMMIT, CONSUME, RELEASE, EPILOGUE)
     assert (timeline.cycles, timeline.lost, timeline.smid) == (0, 0, -1)

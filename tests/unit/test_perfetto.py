@@ -16,7 +16,7 @@ from autostamp.model.timeline import Slice, State, Timeline, WarpTimeline
 from autostamp.report.perfetto import rows_of, write_perfetto
 from autostamp.runtime.decode import decode_region
 from tests.simulator import ring_report
-from tests.simulator.tables import ACQUIRE, COMMIT, ring_kernel, ring_manifest, ring_region
+from tests.simulator.tables import ACQUIRE, COMMIT, NO_PASS, ring_kernel, ring_manifest, ring_region
 
 MHZ = 500.0  # two nanoseconds a cycle
 
@@ -93,7 +93,7 @@ def view(data: bytes) -> Viewer:
 
 def ring_timeline(mhz=MHZ) -> Timeline:
     kernel = ring_kernel()
-    return replace(analyse(decode_region(ring_region(kernel), kernel)), sm_mhz=mhz)
+    return replace(analyse(decode_region(ring_region(kernel), kernel), latencies=NO_PASS), sm_mhz=mhz)
 
 
 def written(*timelines: Timeline, facts=None, manifest=None, flows=()) -> bytes:

@@ -16,7 +16,16 @@ from autostamp.report.summary_json import as_object
 from autostamp.runtime.decode import decode_region
 from tests.simulator.kernel import Simulation
 from tests.simulator.region import write_region
-from tests.simulator.tables import CONSUME, EPILOGUE, consumer, producer, ring_kernel, ring_manifest, ring_region
+from tests.simulator.tables import (
+    CONSUME,
+    EPILOGUE,
+    NO_PASS,
+    consumer,
+    producer,
+    ring_kernel,
+    ring_manifest,
+    ring_region,
+)
 
 NO_FACTS = MachineFacts()
 
@@ -25,7 +34,7 @@ def ring(facts=NO_FACTS, **arguments) -> tuple[Timeline, Manifest, MachineFacts]
     """The ring kernel with its timer stopped, so that the clock is unknown unless `facts` has it."""
     kernel = ring_kernel()
     trace = decode_region(ring_region(kernel, **arguments), kernel)
-    return replace(analyse(trace), sm_mhz=0.0), ring_manifest(kernel), facts
+    return replace(analyse(trace, latencies=NO_PASS), sm_mhz=0.0), ring_manifest(kernel), facts
 
 
 def table(text: str, title: str) -> list[list[str]]:
@@ -118,7 +127,7 @@ def test_many_instances_that_were_not_reached_are_cut_and_counted():
 
 def lossy() -> tuple[Timeline, Manifest, MachineFacts]:
     kernel = ring_kernel(capacity=10)
-    return analyse(decode_region(ring_region(kernel), kernel)), ring_manifest(kernel), NO_FACTS
+    return analyse(decode_region(ring_region(kernel), kernel), latencies=NO_PASS), ring_manifest(kernel), NO_FACTS
 
 
 def test_lost_records_are_loud():
@@ -135,14 +144,14 @@ def test_a_hang_names_the_wait_that_never_ended():
     kernel = ring_kernel()
     logs = Simulation(kernel, {0: 0, 1: 0}).run({0: producer(2, 10), 1: consumer(3, 30)})
     trace = decode_region(write_region(kernel.capacity, logs, kernel.signature), kernel)
-    text = as_text(analyse(trace), ring_manifest(kernel), NO_FACTS)
+    text = as_text(analyse(trace, latencies=NO_PASS), ring_manifest(kernel), NO_FACTS)
     assert "warning: warp 1 never released its lane" in text
     assert "warning: warp 1 entered K consumer_wait at ring.py:31; never came out" in text
 
 
 def test_a_timeline_without_warps_has_no_tables():
     kernel = ring_kernel()
-    timeline = analyse(decode_region(write_region(kernel.capacity, [], 0), kernel))
+    timeline = analyse(decode_region(write_region(kernel.capacity, [], 0), kernel), latencies=NO_PASS)
     text = as_text(timeline, ring_manifest(kernel), NO_FACTS)
     assert text.startswith("ring (kernel trace 1), CTA (0, 0, 0): 0 warps (none)\n")
     assert "Warps, in cycles" not in text

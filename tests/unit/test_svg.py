@@ -22,7 +22,7 @@ from autostamp.report.svg import timeline_svg
 from autostamp.report.svg_elements import figure, fitted, mono_width_of, step_labels, steps, width_of
 from autostamp.runtime.decode import decode_region
 from autostamp.runtime.store import write_run
-from tests.simulator.tables import kernel_trace, ring_kernel, ring_manifest, ring_region, signal_row, wait_row
+from tests.simulator.tables import NO_PASS, kernel_trace, ring_kernel, ring_manifest, ring_region, signal_row, wait_row
 
 LEFT, RIGHT = 134, 1046
 """Of the chart, for roles whose names are short: its 912 pixels."""
@@ -174,7 +174,7 @@ def test_three_states_are_three_kinds_of_fill():
 
 def test_shares_are_those_of_the_analysis():
     kernel = ring_kernel()
-    found = analyse(decode_region(ring_region(kernel, uses=9), kernel))
+    found = analyse(decode_region(ring_region(kernel, uses=9), kernel), latencies=NO_PASS)
     picture = Picture(found, known=ring_manifest(kernel))
     for role in found.roles:
         shares = [f"{100 * part / role.span:.1f}%" for part in (role.stall, role.passed, role.active, role.untracked)]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrows from the arrival that completed a use of a barrier to the waits for that use.
+
+Who belongs together follows from the barrier's identity in the records and from counting; time is only the check. Where lanes
+dropped records, a wait whose use may hold one of them gets no arrow.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from autostamp.analysis.counting import arrivals_per_use, number_waits
+from autostamp.analysis.in_order import number_in_order
+from autostamp.analysis.latencies import Latencies
+from autostamp.analysis.losses import Losses
+from autostamp.analysis.meetings import number_by_warp, number_generations
+from autostamp.analysis.pairing import Found, Groups, Numbered, pair, pair_tail
+from autostamp.analysis.uses import Gathered, Uses, gather
+from autostamp.model.flow import Arrow
+from autostamp.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """All arrows, in the order of their waits' exits, and what is known of the waits without one, by (warp, instance, visit).
+
+    `granted`: nobody had to arrive. `lost`: records that may have completed it were dropped. `own`: the waiting warp itself was
+    the last to arrive. In none of them: no record of this CTA completed it.
+    """
+
+    arrows: tuple[Arrow, ...]
+    granted: frozenset[tuple[int, int, int]]
+    lost: frozenset[tuple[int, int, int]]
+    own: frozenset[tuple[int, int, int]]
+    notes: tuple[str, ...]
+
+
+def find_dependencies(trace: Trace, latencies: Latencies) -> Dependencies:
+    """The dependencies between the warps of one CTA."""
+    gathered = gather(trace, latencies.late)
+    numbered, notes = _Numbering(trace, gathered, latencies.late).all()
+    found = Found()
+    for one in numbered:
+        pair(one, found, latencies.late)
+    for barrier, wait in gathered.tails:
+        rows = [one for one in numbered if one.uses.key[:3] == ("stage", barrier, "empty")]
+        pair_tail(rows, wait, found, latencies.late)
+    found.arrows.sort(key=lambda arrow: (arrow.wait.cycles, arrow.wait.warp))
+    return Dependencies(
+        tuple(found.arrows), frozenset(found.granted), frozenset(found.lost), frozenset(found.own), notes
+    )
+
+
+class _Numbering:
+    """Numbers the uses of every barrier, and says where it had to guess."""
+
+    def __init__(self, trace: Trace, gathered: Gathered, late: int) -> None:
+        self._late = late
+        self._losses = Losses(trace)
+        self._labels: Mapping[int, str] = {barrier.number: barrier.label for barrier in trace.kernel.barriers}
+        self._uses = gathered.uses
+        self._notes: dict[str, None] = {}
+
+    def all(self) -> tuple[list[Numbered], tuple[str, ...]]:
+        rings: dict[tuple[int, str], list[Uses]] = {}
+        numbered: list[Numbered] = []
+        for uses in self._uses.values():
+            if uses.key[0] in ("id", "declared"):
+                numbered.append(self._meeting(uses))
+            elif uses.key[3] < 0 and uses.depth > 1:
+                numbered.append(self._by_order(uses, self._losses.until([uses])))
+            else:
+                rings.setdefault((min(uses.barriers), uses.key[2]), []).append(uses)
+        for ring in rings.values():
+            numbered += self._ring(ring)
+        return numbered, tuple(self._notes)
+
+    def _meeting(self, uses: Uses) -> Numbered:
+        until = self._losses.until([uses])
+        number = number_by_warp if uses.key[2] == "cluster" else number_generations
+        generations = number(uses, self._late, until)
+        if generations is None:
+            # Without a cluster the arrival is no instruction; on a named barrier the exit's clock was read too early.
+            self._note(uses, "waits ended before all had arrived whom they meet, so no arrow ends there")
+        return Numbered(uses, Groups(listed=generations or ()), until)
+
+    def _ring(self, ring: list[Uses]) -> Iterable[Numbered]:
+        until = self._losses.until(ring)
+        certain = [uses for uses in ring if uses.arrivals]
+        number = arrivals_per_use(certain, self._late, until, self._losses.first)
+        for uses in ring:
+            # Two rings may go by one declaration: then each stage is counted alone.
+            own = number or arrivals_per_use([uses], self._late, until, self._losses.first)
+            if not uses.arrivals:
+                yield Numbered(uses, Groups(), until)
+            elif own:
+                number_waits(uses, own, self._late, until)
+                yield Numbered(uses, Groups(uses.arrivals, own), until)
+            else:
+                yield self._by_order(uses, until)
+
+    def _by_order(self, uses: Uses, until: float) -> Numbered:
+        groups = number_in_order(uses, self._late, until) if uses.key[3] < 0 else None
+        if groups is not None:
+            return Numbered(uses, Groups(listed=groups), until)
+        if uses.arrivals:
+            self._note(uses, "no number of arrivals fits its waits: each is paired with the arrival before its end")
+            uses.is_inferred = True
+            times = [arrival.ends[0].cycles for arrival in uses.arrivals]
+            for wait in uses.waits:
+                wait.use = bisect_right(times, wait.exit.cycles + self._late) - 1
+        return Numbered(uses, Groups(uses.arrivals, 1), until)
+
+    def _note(self, uses: Uses, text: str) -> None:
+        label = self._labels.get(min(uses.barriers), "") or "a barrier without a name"
+        self._notes[f"{label} ({uses.side}): {text}"] = None

@@ -99,11 +99,16 @@ class _Table:
         if rest is _Rest.ANY:
             return True
         arrived = self.most if rest is _Rest.NONE else self.least
-        return not np.any((arrived > complete)[self._first_exits(found)])
+        # Whoever is granted the phase before the first leaves before any arrival: those come after it has filled its stage.
+        return not np.any((arrived > complete)[self._first_exits(found)]) and not np.any((found < 0) & (self.least > 0))
 
     def _first_exits(self, found: _Ints) -> _Ints:
         places = np.lexsort((self.exits, found))
         return places[np.flatnonzero(np.diff(found[places], prepend=GRANTED - 1))]
+
+    def shows_uses(self, first_loss: float) -> bool:
+        """Someone waited for an arrival, and no wait was lost by then."""
+        return bool(np.any((self.most > 0) & (self.exits < first_loss)))
 
     def covers(self, number: int, first_loss: float) -> bool:
         """Every use was waited for, up to the last that someone waited for before records were lost."""
@@ -130,6 +135,7 @@ def arrivals_per_use(ring: Sequence[Uses], late: int, until: float, first_loss: 
 
 def _least(tables: Sequence[tuple[_Table, bool]], rest: _Rest, first_loss: float) -> int:
     samples = [(table.sample(), is_free) for table, is_free in tables]
+    shown = [table for table, _ in tables if table.shows_uses(first_loss)]
     most = max((int(table.most.max()) for table, _ in tables), default=1)
     unwaited = 0
     for number in range(1, max(1, min(MOST, most)) + 1):
@@ -137,7 +143,7 @@ def _least(tables: Sequence[tuple[_Table, bool]], rest: _Rest, first_loss: float
             if not all(table.fits(number, is_free=is_free, rest=rest) for table, is_free in some):
                 break
         else:
-            if all(table.covers(number, first_loss) or not table.most.any() for table, _ in tables):
+            if shown and all(table.covers(number, first_loss) for table in shown):
                 return number
             unwaited = number
     return unwaited

@@ -17,7 +17,7 @@ from autostamp.analysis.latencies import Latencies
 from autostamp.analysis.losses import Losses
 from autostamp.analysis.meetings import number_by_warp, number_generations
 from autostamp.analysis.pairing import Found, Groups, Numbered, pair, pair_tail
-from autostamp.analysis.uses import Gathered, Uses, gather
+from autostamp.analysis.uses import UNKNOWN, Gathered, Uses, gather
 from autostamp.model.flow import Arrow
 from autostamp.model.trace import Trace
 
@@ -111,6 +111,8 @@ class _Numbering:
             times = [arrival.ends[0].cycles for arrival in uses.arrivals]
             for wait in uses.waits:
                 wait.use = bisect_right(times, wait.exit.cycles + self._late) - 1
+                if wait.use < 0 and uses.side == "full":
+                    wait.use = UNKNOWN
         return Numbered(uses, Groups(uses.arrivals, 1), until)
 
     def _note(self, uses: Uses, text: str) -> None:

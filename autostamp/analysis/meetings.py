@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from autostamp.analysis.uses import Arrival, Uses, Waiting
+from autostamp.analysis.uses import UNKNOWN, Arrival, Uses, Waiting
 
 
 def number_generations(uses: Uses, late: int, until: float) -> list[list[Arrival]] | None:
@@ -28,7 +28,7 @@ def number_generations(uses: Uses, late: int, until: float) -> list[list[Arrival
     if counted is not None:
         return counted
     for wait in uses.waits:
-        wait.use = -2
+        wait.use = UNKNOWN
     return None
 
 

@@ -68,7 +68,7 @@ def pair(one: Numbered, found: Found, late: int) -> None:
             found.lost.add(visit)
         elif wait.use >= 0:
             _connect(one.uses, wait, wait.stage, wait.use, starts.of(wait.use), found)
-        elif is_first and (one.uses.side == "empty" or (wait.use == GRANTED and one.uses.arrivals)):
+        elif (wait.use == GRANTED and one.uses.arrivals) or (is_first and one.uses.side == "empty"):
             found.granted.add(visit)
 
 

@@ -19,6 +19,9 @@ _PHASES: Final = frozenset({"full", "empty", "mbarrier"})
 _OTHER_SIDE: Final = "full"
 """A producer's wait on the empty side is followed by an arrival on this one."""
 
+UNKNOWN: Final = -2
+"""The use of a wait that nothing is known of."""
+
 Key: TypeAlias = tuple[str, int, str, int]
 """How the barrier is known (`address`, `stage`, `id`, `declared`), its number there, the side and the stage."""
 
@@ -51,7 +54,7 @@ class Waiting:
     side: str
     stage: int
     own: Arrival | None = None
-    use: int = -2
+    use: int = UNKNOWN
 
 
 @dataclass(slots=True, eq=False)

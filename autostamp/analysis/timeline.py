@@ -47,11 +47,12 @@ def analyse(trace: Trace, longest: int = 10) -> Timeline:
         never_visited=_never_visited(trace),
         sm_mhz=trace.sm_mhz,
         trace=trace.kernel.number,
-        block=trace.kernel.block,
+        block=trace.block,
         smid=trace.lanes[0].smid if trace.lanes else -1,
         groups=groups,
         longest=_longest(warps, longest),
         warnings=trace.warnings,
+        launch=trace.launch,
     )
 
 

@@ -25,7 +25,7 @@ class Lane:
 
     `entry_cycles` and `exit_cycles` are the clocks read when the kernel bound and released the lane, on the same axis as the
     events (-1: not recorded); `entry_ns` and `exit_ns` the global timer at the same places. `lost` counts records that found
-    the lane full. A region keeps the records of the last launch only.
+    the lane full.
     """
 
     warp: int
@@ -45,9 +45,17 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The lanes of one CTA of one kernel trace, in warp order, on one cycle axis (0 = earliest entry)."""
+    """The lanes of one CTA in one launch of a kernel trace, in warp order, on one cycle axis (0 = earliest entry).
+
+    `block` is the CTA's index and `grid` the launch's size in CTAs ((0, 0, 0): unknown); `launch` counts the recorded launches
+    of the kernel trace from 0, in order. `clock` is what %clock, 32 bits wide and one for each SM, read at cycle 0 (-1: unknown).
+    """
 
     kernel: KernelTrace
     lanes: tuple[Lane, ...]
     sm_mhz: float
     warnings: tuple[str, ...] = field(default=())
+    block: tuple[int, int, int] = (0, 0, 0)
+    launch: int = 0
+    grid: tuple[int, int, int] = (0, 0, 0)
+    clock: int = -1

@@ -157,6 +157,7 @@ constexpr unsigned entry_ns = 16;
 constexpr unsigned exit_ns = 24;
 constexpr unsigned remaining = 32;
 constexpr unsigned state = 36;
+constexpr unsigned launch = 52;
 constexpr unsigned binds = 40;
 constexpr unsigned releases = 44;
 constexpr unsigned overlap = 48;

@@ -23,7 +23,7 @@ MAIN_EXTRA: Final = {"binds": 40, "releases": 44, "overlap": 48}
 `binds` and `releases` count launches; `overlap` is 1 once a launch was released while another one had the lane bound.
 """
 
-SINGLE_EXTRA: Final = {"name": 0, "grid": 8, "block": 20, "writers": 40}
+SINGLE_EXTRA: Final = {"name": 0, "grid": layout.GRID, "block": 20, "writers": 40}
 """The same for the header of a single-thread lane.
 
 `name` (u64, device address of the kernel's name), `grid` and `block` (3 x u32 each, behind each other) are written for warp 0

@@ -84,7 +84,8 @@ def resolved(options: RecordOptions) -> RecordOptions:
     launches = f" in {options.repeat} launches" if options.repeat > 1 else ""
     if not options.ctas:
         options = replace(options, blocks=Blocks(count=1))
-    what = f"{options.ctas} CTAs{launches} with {options.capacity} records a warp"
+    ctas = "1 CTA" if options.ctas == 1 else f"{options.ctas} CTAs"
+    what = f"{ctas}{launches} with {options.capacity} records a warp"
     limit = f"they need {memory_bytes(options) >> 20} MiB, and a kernel gets {LIMIT_BYTES >> 20} MiB"
     raise AutostampError.of("AS5020", what=what, limit=limit, hint=_what_fits(options))
 
@@ -188,7 +189,7 @@ def unrecorded(kernel: str, regions: Sequence[Recorded], options: RecordOptions)
         records = most_records(options, ctas)
         hint = f"All fit with --capacity {records}." if records >= 16 else "Record a part of them: --block 0..99."
         findings.append(Diagnostic.of("AS5021", kernel=kernel, count=options.ctas, of=ctas, hint=hint))
-    launches = len({each.launch for each in regions})
+    launches = len({each.launch for each in regions if all(each.grid)})
     if 0 < launches < options.repeat:
         findings.append(Diagnostic.of("AS5022", kernel=kernel, count=launches, wanted=options.repeat))
     return findings

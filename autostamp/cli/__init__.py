@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "launch": ("autostamp.cli.launch", "Launch a CUDA C++ kernel stamped and clean; compare; record."),
     "decode": ("autostamp.cli.decode", "Turn a run's records into events."),
     "summary": ("autostamp.cli.summary", "Say per warp, role and site where the time went."),
+    "diff": ("autostamp.cli.diff", "Say what changed from one run to another."),
     "export": ("autostamp.cli.export", "Write a run as a picture (SVG) or for Perfetto."),
     "safety": ("autostamp.cli.safety", "Compare the stamped kernel with the clean one."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),

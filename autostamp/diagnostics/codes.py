@@ -116,6 +116,7 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS6006", "lane {lane}: {detail}", "The trace is not usable as it stands; record again and report it if it stays.", _FINDINGS),
     ("AS7001", "cannot write {path}: {detail}", "Choose a folder you may write to with -o.", _USAGE),
     ("AS7002", "nothing to export: {detail}", "Choose another kernel trace or record again.", _FINDINGS),
+    ("AS7010", "the runs have no kernel in common: {first} has {first_has}, {second} has {second_has}", "Give two runs of one kernel; --kernel chooses among several.", _USAGE),
     ("AS8001", "cannot read the argument {text}: {detail}", "Write NAME=VALUE, 'NAME=f32[1024,1024]:random' or NAME=file.npy.", _USAGE),
     ("AS8002", "{kernel} has no parameter {name}{hint}", "It has {parameters}.", _USAGE),
     ("AS8003", "{kernel} needs arguments that were not given: {missing}", "Add --arg NAME=... for each.", _USAGE),

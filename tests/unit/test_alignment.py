@@ -97,7 +97,9 @@ def test_lanes_without_clocks_align_nothing():
     assert align([Trace(KERNEL, (lane,), 0.0)])[0].error == -1
 
 
-@pytest.mark.parametrize(("ns", "expected"), [((0, 320, 64), 64), ((7, 103, 71), 32), ((5, 5), 0), ((), 0), ((1000, 3000, 2000), 1000)])
+@pytest.mark.parametrize(
+    ("ns", "expected"), [((0, 320, 64), 64), ((7, 103, 71), 32), ((5, 5), 0), ((), 0), ((1000, 3000, 2000), 1000)]
+)
 def test_the_timers_resolution_is_what_all_its_steps_have_in_common(ns, expected):
     assert resolution(ns) == expected
 

@@ -41,6 +41,14 @@ def by_launch(timelines: Sequence[Timeline], value: Callable[[Timeline], float])
     return [fmean(found[launch]) for launch in sorted(found)]
 
 
+def by_kernel(timelines: Sequence[Timeline]) -> list[list[Timeline]]:
+    """The CTAs and launches of each kernel trace together, in the order in which they come."""
+    found: dict[int, list[Timeline]] = {}
+    for timeline in timelines:
+        found.setdefault(timeline.trace, []).append(timeline)
+    return list(found.values())
+
+
 def role_values(timelines: Sequence[Timeline], role: str, name: str) -> list[float]:
     """One sum of a role by launch, in warp-cycles a CTA; 0 for a CTA that does not have the role."""
     return by_launch(

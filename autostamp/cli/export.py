@@ -53,11 +53,13 @@ def command(
         message = "--from and --to need --svg."
         raise click.UsageError(message)
     from autostamp.analysis import analyse
+    from autostamp.analysis.alignment import aligned
     from autostamp.runtime.manifest_file import write_whole
     from autostamp.runtime.store import load_run
 
     data = load_run(run)
-    timelines = [analyse(found, longest=0) for found in select(data, kernel, trace)]
+    chosen = select(data, kernel, trace)
+    timelines = aligned([analyse(found, longest=0) for found in chosen], chosen)
     # Both are made before either is written, so that a refusal leaves nothing behind.
     made: list[tuple[Path, bytes, str]] = []
     if svg is not None:

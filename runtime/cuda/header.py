@@ -11,8 +11,9 @@ from autostamp.runtime import layout
 
 DEVICE_HEADER: Final = "autostamp.cuh"
 HOST_HEADER: Final = "autostamp_host.cuh"
+DRAIN_HEADER: Final = "autostamp_drain.cuh"
 UNIT_HEADER: Final = "autostamp_unit.cuh"
-"""Generated with the stamped files; the other two are the same for all of them."""
+"""Generated with the stamped files; the others are the same for all of them."""
 
 BEGIN: Final = "// layout: begin"
 END: Final = "// layout: end"
@@ -44,7 +45,7 @@ def folder() -> Path:
 
 def header_files() -> dict[str, bytes]:
     """The header files that are the same for every unit, by name."""
-    return {name: (_FOLDER / name).read_bytes() for name in (DEVICE_HEADER, HOST_HEADER)}
+    return {name: (_FOLDER / name).read_bytes() for name in (DEVICE_HEADER, HOST_HEADER, DRAIN_HEADER)}
 
 
 def slot_bytes(region: int, capacity: int, block: tuple[int, int, int]) -> bytes:

@@ -121,6 +121,8 @@ def command(
             "--compile-only": compile_only,
         }
         refuse([name for name, value in asked.items() if value], "CUDA C++ is stamped when it is built")
+        if repeat > 1 and launch != "last":
+            refuse(["--repeat"], "it keeps the last launches, and --launch asks for others")
         words = [*(part for parts in _split(program) for part in parts)] if _is_python(program) else list(program)
         return run_native(words, program, out, _record_options(capacity, block, repeat), choices, quiet=quiet)
     refuse(

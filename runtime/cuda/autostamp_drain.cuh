@@ -47,27 +47,32 @@ inline const std::string& of_device(int device) {
   return text;
 }
 
-inline std::string of_region(const Region& region, std::size_t offset) {
+inline std::string of_region(const Region& region, std::size_t offset, std::size_t size) {
   return "{\"device\":" + std::to_string(region.device) + ",\"unit\":" + number(region.unit->signature) +
          ",\"slot\":" + std::to_string(region.slot) + ",\"carrier\":" + (region.is_param ? "\"param\"" : "\"symbol\"") +
          ",\"place\":" + json_text(region.place) + ",\"function\":" + json_text(region.function) +
          ",\"name\":" + json_text(region.name) + ",\"stream\":" + number(region.stream) +
          ",\"is_captured\":" + (region.is_captured ? "true" : "false") + ",\"launch\":" + number(region.launch) +
          ",\"sequence\":" + number(region.sequence) + ",\"capacity\":" + number(region.capacity) +
-         ",\"offset\":" + number(offset) + ",\"size\":" + number(region.size) + "}";
+         ",\"ctas\":" + number(size / region_bytes(region.capacity)) + ",\"offset\":" + number(offset) +
+         ",\"size\":" + number(size) + "}";
 }
 
 /// The file's head: a line with the length of the JSON text, then that text.
-inline std::string head(const std::string& how, const std::vector<const Region*>& regions, const std::vector<std::size_t>& offsets) {
+inline std::string head(const std::string& how, const std::vector<const Region*>& regions, const std::vector<std::size_t>& offsets,
+                        const std::vector<std::size_t>& sizes) {
   const State& shared = state();
   const Settings& set = settings();
   char program[4096] = "";
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   program[length > 0 ? length : 0] = 0;
+  const unsigned none[3] = {0, 0, 0};  // of a range no CTA's index is known
+  const unsigned* const first = set.blocks.empty() ? set.block : set.listed.empty() ? none : set.listed.data();
   const char* const keep = set.keep == Keep::last ? "last" : set.keep == Keep::all ? "all" : "one";
   std::string text = "{\"version\":1,\"pid\":" + std::to_string(getpid()) + ",\"program\":" + json_text(program) +
                      ",\"drained\":" + json_text(how) + ",\"keep\":" + json_text(keep) + ",\"launch\":" + number(set.launch) +
-                     ",\"block\":[" + number(set.block[0]) + "," + number(set.block[1]) + "," + number(set.block[2]) + "]";
+                     ",\"repeat\":" + number(set.repeat) + ",\"block\":[" + number(first[0]) + "," + number(first[1]) + "," +
+                     number(first[2]) + "],\"blocks\":" + json_text(set.blocks);
   std::string units, devices, entries, drops, errors;
   for (const Unit* unit : shared.units) {
     units += (units.empty() ? "" : ",");
@@ -77,7 +82,7 @@ inline std::string head(const std::string& how, const std::vector<const Region*>
   std::set<int> numbers;
   for (const Region* region : regions) numbers.insert(region->device);
   for (const int device : numbers) devices += (devices.empty() ? "" : ",") + of_device(device);
-  for (std::size_t i = 0; i < regions.size(); ++i) entries += (i == 0 ? "" : ",") + of_region(*regions[i], offsets[i]);
+  for (std::size_t i = 0; i < regions.size(); ++i) entries += (i == 0 ? "" : ",") + of_region(*regions[i], offsets[i], sizes[i]);
   for (const auto& item : shared.dropped) {
     drops += (drops.empty() ? "" : ",");
     drops += "{\"of\":" + json_text(item.first) + ",\"count\":" + number(item.second) + "}";
@@ -130,35 +135,37 @@ inline int create(std::string& path, const char* stem) {
   return -1;
 }
 
-inline unsigned long long name_address(const char* region, unsigned capacity) {
+/// Where the kernel's name is: the first CTA that ran noted it.
+inline unsigned long long name_address(const char* regions, std::size_t size, unsigned capacity) {
   unsigned long long at = 0;
-  const std::size_t lane_bytes = layout::header_bytes + std::size_t(capacity) * layout::record_bytes;
-  std::memcpy(&at, region + layout::warps * lane_bytes + layout::name, sizeof at);
+  const std::size_t one = region_bytes(capacity), single = one / layout::lanes * layout::warps + layout::name;
+  for (std::size_t begin = 0; at == 0 && begin < size; begin += one) std::memcpy(&at, regions + begin + single, sizeof at);
   return at;
 }
 
 inline bool write_mapped(Region& region, const char* how) {
-  const std::string text = head(how, {&region}, {mapped_offset});
+  const std::string text = head(how, {&region}, {mapped_offset}, {region.size});
   if (text.size() > mapped_offset) return false;
   std::memcpy(region.mapped, text.data(), text.size());
   return true;
 }
 
-/// True where no warp was bound: the region was given to a launch that did not come, or to a kernel that was not launched.
-inline bool is_unused(const Region& region) {
-  const std::size_t lane_bytes = region.size / layout::lanes;
-  std::vector<char> headers(std::size_t(layout::warps) * layout::header_bytes);
+/// How many CTAs' regions there are up to the last one that a warp was bound to. None: the region was given to a launch that did
+/// not come, or to a kernel that was not launched. What cannot be read counts as used.
+inline unsigned used_ctas(const Region& region) {
+  const std::size_t lane_bytes = region_bytes(region.capacity) / layout::lanes, lanes = region.size / lane_bytes;
+  std::vector<char> headers(lanes * layout::header_bytes);
   if (cudaMemcpy2D(headers.data(), layout::header_bytes, reinterpret_cast<const void*>(region.address), lane_bytes,
-                   layout::header_bytes, layout::warps, cudaMemcpyDeviceToHost) != cudaSuccess) {
+                   layout::header_bytes, lanes, cudaMemcpyDeviceToHost) != cudaSuccess) {
     (void)cudaGetLastError();
-    return false;
+    return static_cast<unsigned>(lanes / layout::lanes);
   }
-  for (unsigned warp = 0; warp < layout::warps; ++warp) {
+  for (std::size_t lane = lanes; lane-- > 0;) {
     unsigned found = 0;
-    std::memcpy(&found, headers.data() + warp * layout::header_bytes + layout::state, sizeof found);
-    if (found != 0) return false;
+    std::memcpy(&found, headers.data() + lane * layout::header_bytes + layout::state, sizeof found);
+    if (lane % layout::lanes < layout::warps && found != 0) return static_cast<unsigned>(lane / layout::lanes) + 1;
   }
-  return true;
+  return 0;
 }
 
 /// Reads the regions in device memory and writes them to the drain file; mapped ones get their final head.
@@ -169,19 +176,20 @@ inline void drain_device(int device, std::vector<const Region*>& kept, std::vect
   for (Region& region : state().regions) {
     if (region.device != device) continue;
     if (region.mapped != nullptr) {
-      if (!is_lost) region.name = read_name(name_address(region.mapped + mapped_offset, region.capacity));
+      if (!is_lost) region.name = read_name(name_address(region.mapped + mapped_offset, region.size, region.capacity));
       write_mapped(region, how);
       continue;
     }
     if (is_lost) continue;
-    if (is_unused(region)) {
+    const unsigned ctas = used_ctas(region);
+    if (ctas == 0) {
       ++state().unused;
       continue;
     }
-    std::vector<char> copy(region.size);
+    std::vector<char> copy(ctas * region_bytes(region.capacity));
     const void* const from = reinterpret_cast<const void*>(region.address);
-    if (failed(cudaMemcpy(copy.data(), from, region.size, cudaMemcpyDeviceToHost), "read a region")) continue;
-    region.name = read_name(name_address(copy.data(), region.capacity));
+    if (failed(cudaMemcpy(copy.data(), from, copy.size(), cudaMemcpyDeviceToHost), "read a region")) continue;
+    region.name = read_name(name_address(copy.data(), copy.size(), region.capacity));
     kept.push_back(&region);
     bytes.push_back(std::move(copy));
   }
@@ -189,13 +197,14 @@ inline void drain_device(int device, std::vector<const Region*>& kept, std::vect
 
 inline void write_drain(const std::vector<const Region*>& kept, const std::vector<std::vector<char>>& bytes, const char* how) {
   State& shared = state();
-  std::vector<std::size_t> offsets(kept.size(), 0);
+  std::vector<std::size_t> offsets(kept.size(), 0), sizes;
+  for (const std::vector<char>& each : bytes) sizes.push_back(each.size());
   std::string text;
   for (std::size_t length = 0, last = 1; length != last;) {  // the offsets' own digits count
     last = length;
     std::size_t offset = (length + 63) / 64 * 64;
-    for (std::size_t i = 0; i < kept.size(); ++i) offsets[i] = offset, offset += kept[i]->size;
-    text = head(how, kept, offsets);
+    for (std::size_t i = 0; i < kept.size(); ++i) offsets[i] = offset, offset += sizes[i];
+    text = head(how, kept, offsets, sizes);
     length = text.size();
   }
   int file = -1;

@@ -6,7 +6,10 @@
 //   AUTOSTAMP_RUN=FOLDER               where drain files go; docs/formats/drain.md describes them
 //   AUTOSTAMP_CAPACITY=N               records a warp may write, 4096
 //   AUTOSTAMP_BLOCK=x,y,z              index of the CTA that records, 0,0,0
+//   AUTOSTAMP_BLOCK=A..B               CTAs of linear index A to B: x + grid.x * (y + grid.y * z)
+//   AUTOSTAMP_BLOCK=x,y,z;x,y,z;...    several by their indices
 //   AUTOSTAMP_LAUNCH=last|all|N        which launch of a kernel is kept, last; `all` keeps the first 64
+//   AUTOSTAMP_REPEAT=N                 with `last`, how many are kept, 1
 //   AUTOSTAMP_MEMORY=device|mapped     mapped: records go to files at once, and outlive a kill or a hang
 //
 // Every program or shared library that holds stamped kernels has a runtime of its own (hence the hidden visibility): a symbol
@@ -79,15 +82,18 @@ enum class Keep { last, all, one };
 struct Settings {
   std::string folder;
   unsigned capacity = 4096;
-  unsigned block[3] = {0, 0, 0};
+  unsigned block[3] = {0, 0, 0};  // as a slot holds it
+  unsigned ctas = 1;
+  std::vector<unsigned> listed;  // three for each CTA
+  std::string blocks;            // what was asked for, where it is several
   Keep keep = Keep::last;
-  unsigned launch = 0;
+  unsigned launch = 0, repeat = 1;
   bool is_mapped = false;
 
   bool is_on() const { return !folder.empty(); }
 };
 
-/// Device memory for the records of one kernel, or of one launch.
+/// Device memory for the records of one kernel, or of one launch: a region for each CTA, one behind the other.
 struct Region {
   int device = 0;
   const Unit* unit = nullptr;
@@ -99,7 +105,7 @@ struct Region {
   unsigned launch = 0;              // of its kernel or unit, from 1: the last one that was given this region
   unsigned long long sequence = 0;  // the same, in the order of all launches of this runtime
   unsigned capacity = 0;
-  std::size_t size = 0;
+  std::size_t size = 0;            // of all its CTAs' regions
   unsigned long long address = 0;  // on the device
   char* mapped = nullptr;          // the file's first byte, where records are mapped
   std::string path;
@@ -107,6 +113,27 @@ struct Region {
 
 constexpr unsigned most_launches = 64;
 constexpr std::size_t mapped_offset = 65536;  // of the region in a mapped file: a multiple of any page size
+
+/// One CTA, a range, or a list. What cannot be read is CTA 0,0,0.
+inline void read_blocks(Settings& settings, const char* text) {
+  unsigned* const to = settings.block;
+  unsigned last = 0;
+  if (std::sscanf(text, "%u..%u", &to[0], &last) == 2 && last >= to[0]) {
+    settings.ctas = to[1] = last - to[0] + 1, to[2] = block_range;
+    settings.blocks = text;
+  } else if (std::strchr(text, ';') != nullptr) {
+    for (const char* at = text; at != nullptr && *at != 0; at = std::strchr(at, ';'), at += at != nullptr) {
+      unsigned each[3] = {0, 0, 0};
+      if (std::sscanf(at, "%u,%u,%u", &each[0], &each[1], &each[2]) >= 1) settings.listed.insert(settings.listed.end(), each, each + 3);
+    }
+    settings.ctas = static_cast<unsigned>(settings.listed.size() / 3);
+    to[0] = 0, to[1] = settings.ctas, to[2] = block_list;
+    settings.blocks = text;
+  } else {
+    to[0] = 0;
+    (void)std::sscanf(text, "%u,%u,%u", &to[0], &to[1], &to[2]);
+  }
+}
 
 inline Settings read_settings() {
   Settings settings;
@@ -117,9 +144,10 @@ inline Settings read_settings() {
     const unsigned long value = std::strtoul(text, nullptr, 10);
     if (value >= 1 && value <= (1ul << 20)) settings.capacity = static_cast<unsigned>(value);
   }
-  if (const char* text = std::getenv("AUTOSTAMP_BLOCK")) {
-    unsigned* const to = settings.block;
-    if (std::sscanf(text, "%u,%u,%u", &to[0], &to[1], &to[2]) < 1) to[0] = to[1] = to[2] = 0;
+  if (const char* text = std::getenv("AUTOSTAMP_BLOCK")) read_blocks(settings, text);
+  if (const char* text = std::getenv("AUTOSTAMP_REPEAT")) {
+    const unsigned long value = std::strtoul(text, nullptr, 10);
+    if (value >= 1 && value <= 1024) settings.repeat = static_cast<unsigned>(value);
   }
   if (const char* text = std::getenv("AUTOSTAMP_LAUNCH")) {
     settings.launch = static_cast<unsigned>(std::strtoul(text, nullptr, 10));
@@ -200,6 +228,9 @@ inline std::size_t region_bytes(unsigned capacity) {
   return static_cast<std::size_t>(layout::lanes) * (layout::header_bytes + std::size_t(capacity) * layout::record_bytes);
 }
 
+/// The table that is behind a region where CTAs are listed.
+inline std::size_t table_bytes() { return settings().listed.size() * sizeof(unsigned); }
+
 inline bool is_capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status != cudaStreamCaptureStatusNone;
@@ -238,7 +269,7 @@ inline bool map_region(Region& region) {
   std::string path;
   const int file = create(path, "mapped");
   if (file < 0) return report("cannot write " + path), false;
-  const std::size_t size = mapped_offset + region.size;
+  const std::size_t size = mapped_offset + region.size + table_bytes();
   region.mapped = map_file(path, file, size);
   close(file);
   void* on_device = nullptr;
@@ -247,7 +278,8 @@ inline bool map_region(Region& region) {
                                "map a file for the device (AUTOSTAMP_RUN must lie in /dev/shm for it)");
   is_done = is_done && !failed(cudaHostGetDevicePointer(&on_device, region.mapped, 0), "map a file for the device");
   region.address = reinterpret_cast<unsigned long long>(on_device) + mapped_offset;
-  is_done = is_done && !is_crossing(region.address, region.size) && write_mapped(region, "mapped");
+  is_done = is_done && !is_crossing(region.address, region.size + table_bytes()) && write_mapped(region, "mapped");
+  if (is_done && table_bytes() != 0) std::memcpy(region.mapped + mapped_offset + region.size, settings().listed.data(), table_bytes());
   is_done = is_done && std::rename((path + ".tmp").c_str(), path.c_str()) == 0;
   if (!is_done) {
     unlink((path + ".tmp").c_str());
@@ -267,17 +299,26 @@ inline void* allocate_device(std::size_t size) {
   return report("cannot allocate a region: all that was found crosses a 4 GiB boundary"), nullptr;
 }
 
+/// Zeroes a region in a stream and puts the table of listed CTAs behind it, which outlives every copy.
+inline bool clear(const Region& region, cudaStream_t stream) {
+  void* const at = reinterpret_cast<void*>(region.address);
+  if (failed(cudaMemsetAsync(at, 0, region.size, stream), "clear a region")) return false;
+  if (table_bytes() == 0) return true;
+  void* const table = reinterpret_cast<void*>(region.address + region.size);
+  const void* const from = settings().listed.data();
+  return !failed(cudaMemcpyAsync(table, from, table_bytes(), cudaMemcpyHostToDevice, stream), "list the blocks");
+}
+
 /// Zeroed device memory. Zeroing goes with the launch's stream; while that is captured, with one of our own and at once.
 inline bool allocate(Region& region, cudaStream_t stream) {
   if (settings().is_mapped && map_region(region)) return true;
-  void* const at = allocate_device(region.size);
+  void* const at = allocate_device(region.size + table_bytes());
   if (at == nullptr) return false;
   region.address = reinterpret_cast<unsigned long long>(at);
-  if (!is_capturing(stream)) return !failed(cudaMemsetAsync(at, 0, region.size, stream), "clear a region");
+  if (!is_capturing(stream)) return clear(region, stream);
   cudaStream_t own = nullptr;
   if (failed(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), "make a stream")) return false;
-  const bool is_clear = !failed(cudaMemsetAsync(at, 0, region.size, own), "clear a region") &&
-                        !failed(cudaStreamSynchronize(own), "clear a region");
+  const bool is_clear = clear(region, own) && !failed(cudaStreamSynchronize(own), "clear a region");
   (void)cudaStreamDestroy(own);
   return is_clear;
 }
@@ -303,7 +344,7 @@ inline Region* region_for(const std::string& key, const Launch& launch) {
     made.place = launch.place.line, made.function = launch.place.function;
     made.stream = reinterpret_cast<unsigned long long>(launch.stream);
     made.capacity = settings().capacity;
-    made.size = region_bytes(made.capacity);
+    made.size = settings().ctas * region_bytes(made.capacity);
     made.launch = launch.ordinal, made.sequence = shared.sequence;
     if (!allocate(made, launch.stream)) {
       shared.regions.pop_back();
@@ -343,6 +384,12 @@ inline std::string key_of(int device, const Unit& unit, int slot) {
 
 inline unsigned count(std::map<std::string, unsigned>& counts, const std::string& key) { return ++counts[key]; }
 
+/// The key of the next launch's region where the last ones are kept: they take turns. With one there is one key.
+inline std::string in_turn(const std::string& key) {
+  const unsigned turn = (count(state().launches, key + ":turns") - 1) % settings().repeat;
+  return turn == 0 ? key : key + ":turn" + std::to_string(turn);
+}
+
 /// Fills the slots of one unit for the next launch. That may be of any of its kernels: in `last` each slot has a region, else
 /// all slots share one, and the signature in it says whose it is.
 inline bool fill(const Unit& unit, const Place& place, cudaStream_t stream, int device, std::vector<Slot>& slots) {
@@ -363,9 +410,10 @@ inline bool fill(const Unit& unit, const Place& place, cudaStream_t stream, int 
     shared.launches[of + ":" + at] = 1;
     is_known = true;
   }
+  const std::string turn = in_turn(of + ":" + (is_known ? at : "shared"));
   for (unsigned i = 0; i < unit.slots; ++i) {
     launch.slot = static_cast<int>(i);
-    slots[i] = slot_of(region_for(key_of(device, unit, launch.slot) + ":" + (is_known ? at : "shared"), launch));
+    slots[i] = slot_of(region_for(std::to_string(i) + "@" + turn, launch));
   }
   return true;
 }
@@ -373,6 +421,7 @@ inline bool fill(const Unit& unit, const Place& place, cudaStream_t stream, int 
 /// Points the symbol of a unit at the regions of the launch that follows in `stream`.
 inline bool set_symbol(const Unit& unit, const Place& place, cudaStream_t stream, int device) {
   State& shared = state();
+  const Settings& set = settings();
   std::vector<Slot> slots(unit.slots, Slot{});
   if (!fill(unit, place, stream, device, slots)) return false;
   const std::string of = key_of(device, unit, -1);
@@ -381,8 +430,12 @@ inline bool set_symbol(const Unit& unit, const Place& place, cudaStream_t stream
   const bool is_same = current != nullptr && std::memcmp(current->data(), slots.data(), size) == 0;
   if (is_same && shared.current_stream[of] == stream && !is_capturing(stream)) return true;
   if (!is_same) {
-    shared.values.push_back(slots);
-    current = &shared.values.back();
+    // Where launches take turns the same values come again and again.
+    current = nullptr;
+    for (std::vector<Slot>& each : shared.values) {
+      if (set.repeat > 1 && each.size() == slots.size() && std::memcmp(each.data(), slots.data(), size) == 0) current = &each;
+    }
+    if (current == nullptr) current = &shared.values.emplace_back(slots);
   }
   shared.current_stream[of] = stream;
   return cudaMemcpyToSymbolAsync(unit.symbol, current->data(), size, 0, cudaMemcpyHostToDevice, stream) == cudaSuccess;
@@ -421,6 +474,7 @@ inline Slot launch_slot(const Unit& unit, unsigned slot, const Place& place, cud
     // Instantiations of one template share a slot but not the host function that launches them; streams may overlap.
     key = of + ":" + place.line + ":" + place.function + ":" + std::to_string(reinterpret_cast<unsigned long long>(stream));
     if (shared.by_key.count(key) == 0 && count(shared.launches, of + ":regions") > most_launches) key = of + ":shared";
+    key = in_turn(key);
   }
   return slot_of(region_for(key, launch));
 }

@@ -160,7 +160,7 @@ def test_lost_records_are_counted(tmp_path):
 def test_a_region_that_no_warp_was_bound_to_says_nothing(tmp_path):
     write_drain(tmp_path / "drain-1-0.bin", [(entry(), np.zeros(layout.region_bytes(16), np.uint8))])
     found = collected(tmp_path)
-    assert (found.manifest.traces, found.regions, found.findings) == ((), {}, ())
+    assert (found.manifest.traces, found.regions, found.findings) == ((), (), ())
 
 
 def test_headers_of_an_earlier_larger_launch_are_left_out(tmp_path):
@@ -198,7 +198,7 @@ def test_the_last_launch_of_each_kernel_is_kept(tmp_path):
     found = collected(tmp_path)
     names = [trace.kernel for trace in found.manifest.traces]
     assert names == ["third", "second on device 0", "second on device 1"]
-    np.testing.assert_array_equal(found.regions[2], late)
+    np.testing.assert_array_equal(found.regions[1].data, late)
     every = collected(tmp_path, Wanted(keep="all"))
     assert [trace.kernel for trace in every.manifest.traces] == [
         "second on device 0 #1",
@@ -236,7 +236,7 @@ def test_kernels_are_chosen_by_name(tmp_path):
         "third<float, 4>"
     ]
     found = collected(tmp_path, Wanted("gemm"))
-    assert (found.regions, codes(found)) == ({}, ["AS5018"])
+    assert (found.regions, codes(found)) == ((), ["AS5018"])
     assert "recorded were: second, third<float, 4>" in found.findings[0].message
 
 

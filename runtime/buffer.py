@@ -64,7 +64,12 @@ class DeviceMemory:
         return address
 
     def _zeros(self, size: int) -> Any:  # noqa: ANN401 - cupy has no types
-        array = self._cupy.zeros(size, dtype=self._cupy.uint8)
+        try:
+            array = self._cupy.zeros(size, dtype=self._cupy.uint8)
+        except MemoryError as error:
+            what = f"{size >> 20} MiB of records"
+            hint = "Record fewer CTAs (--block), fewer launches (--repeat) or fewer records (--capacity)."
+            raise AutostampError.of("AS5020", what=what, limit=str(error), hint=hint) from error
         self._cupy.cuda.get_current_stream().synchronize()
         return array
 

@@ -17,6 +17,7 @@ from autostamp.runtime.layout import (
     ENTERED,
     EVENT_BITS,
     EVENT_MASK,
+    GRID,
     HEADER_BYTES,
     HEADER_DTYPE,
     LANES,
@@ -80,6 +81,18 @@ def headers_of(region: NDArray[np.uint8], capacity: int) -> NDArray[np.void]:
     return np.ndarray((LANES,), HEADER_DTYPE, flat.data, strides=(lane_bytes(capacity),)).copy()
 
 
+def grid_of(region: NDArray[np.uint8], capacity: int) -> tuple[int, int, int]:
+    """The launch's size in CTAs that warp 0 noted in the header of its second lane; (0, 0, 0) where it did not."""
+    begin = WARPS * lane_bytes(capacity) + GRID
+    x, y, z = np.ascontiguousarray(region).reshape(-1)[begin : begin + 12].view("<u4").tolist()
+    return x, y, z
+
+
+def is_used(headers: NDArray[np.void]) -> bool:
+    """True where a warp bound its lane."""
+    return bool(headers["state"][:WARPS].any())
+
+
 def signature_of(region: NDArray[np.uint8], capacity: int) -> int:
     """Signature of the instance table that wrote the region last, 0 when no lane was released.
 
@@ -107,8 +120,12 @@ def decode_region(region: NDArray[np.uint8], kernel: KernelTrace) -> Trace:
         detail = f"they have signature {signature:#010x}, kernel trace {kernel.number} has {kernel.signature:#010x}"
         raise AutostampError.of("AS6002", detail=detail)
     used = np.flatnonzero(headers["state"][:WARPS])
+    # A warp that left the kernel unreleased was not counted, and goes on writing where an earlier launch was kept.
+    launch = headers["launch"][:WARPS]
+    stale = used[launch[used] != launch[used].max(initial=0)]
+    used = np.setdiff1d(used, stale)
     if used.size == 0:
-        return Trace(kernel, (), 0.0)
+        return Trace(kernel, (), 0.0, block=kernel.block)
     table = EventTable.of(kernel)
     flat = np.ascontiguousarray(region).reshape(-1)
     entry = headers["entry_clock"][used]
@@ -118,7 +135,18 @@ def decode_region(region: NDArray[np.uint8], kernel: KernelTrace) -> Trace:
         _decode_lane(flat, headers, table, kernel.capacity, int(warp), int(start))
         for warp, start in zip(used, starts, strict=True)
     )
-    return Trace(kernel, lanes, _sm_mhz(lanes), tuple(_warnings(headers, lanes)))
+    return Trace(
+        kernel,
+        lanes,
+        _sm_mhz(lanes),
+        (
+            *_warnings(headers, lanes),
+            *(f"warp {warp} has records of another launch: they are left out" for warp in stale),
+        ),
+        block=kernel.block,
+        grid=grid_of(region, kernel.capacity),
+        clock=int(entry[starts.argmin()]),
+    )
 
 
 def check(trace: Trace) -> list[Diagnostic]:

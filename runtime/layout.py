@@ -27,14 +27,19 @@ HEADER: Final[tuple[tuple[str, str, int], ...]] = (
     ("exit_ns", "<u8", 24),
     ("remaining", "<i4", 32),
     ("state", "<u4", 36),
+    ("launch", "<u4", 52),
 )
 """Lane header fields: name, little-endian type, byte offset. Neighbours are stored in pairs.
 
 `*_clock` is %clock and `*_ns` %globaltimer, read together at bind and at release. `signature` is written at release: the low
 32 bits of a hash of the instance table that numbered the events, because several compilations of one kernel may share a
 region. `remaining` is the cursor at release: bytes left in the lane, negative once records were dropped. `state` is ENTERED
-from bind and RELEASED from release. The header of a single-thread lane holds `remaining` and `state` only.
+from bind and RELEASED from release. `launch` counts the launches before, where the last several are kept (else 0). Of these
+the header of a single-thread lane holds `remaining` and `state` only.
 """
+
+GRID: Final = 8
+"""Byte offset, in the header of warp 0's single-thread lane, of the launch's size in CTAs: 3 x u32, zero where it is unknown."""
 
 HEADER_BYTES: Final = 64
 RECORD_BYTES: Final = 8

@@ -12,17 +12,20 @@ from dataclasses import dataclass, field
 
 from autostamp.model.manifest import KernelTrace
 from autostamp.model.options import RecordOptions
-from autostamp.runtime.layout import region_bytes
+from autostamp.runtime.regions import memory_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Memory of one kernel: number, address and size in bytes. `is_real` is false for an address that is only compiled in."""
+    """Memory of one kernel: number, address and size in bytes. `is_real` is false for an address that is only compiled in;
+    `options` say what lies where in it (`runtime.regions`).
+    """
 
     number: int
     address: int
     size: int
     is_real: bool = True
+    options: RecordOptions = field(default_factory=RecordOptions)
 
 
 @dataclass
@@ -48,13 +51,15 @@ class Recorder:
 
     def region(self, key: tuple[str, ...]) -> Region:
         """The region of the kernel that `key` names; the same key gets the same address, so recompiling changes nothing."""
-        key = (*key, str(self.options.capacity), str(self.options.block), str(self.is_real))
+        asked = (self.options.block, self.options.blocks, self.options.repeat)
+        key = (*key, str(self.options.capacity), str(asked), str(self.is_real))
         if key not in self._regions:
             if self.allocate is None:
                 message = "no session is open"
                 raise RuntimeError(message)
-            size = region_bytes(self.options.capacity)
-            self._regions[key] = Region(len(self._regions) + 1, self.allocate(size), size, self.is_real)
+            size = memory_bytes(self.options)
+            made = Region(len(self._regions) + 1, self.allocate(size), size, self.is_real, self.options)
+            self._regions[key] = made
         return self._regions[key]
 
     def regions(self) -> list[Region]:

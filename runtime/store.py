@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from autostamp.diagnostics import AutostampError
 from autostamp.model.manifest import KernelTrace, Manifest
@@ -19,6 +19,7 @@ from autostamp.model.run import MachineFacts
 from autostamp.model.trace import Trace
 from autostamp.runtime.decode import decode_region, signature_of
 from autostamp.runtime.manifest_file import digest, digest_of_json, read_manifest, write_manifest, write_whole
+from autostamp.runtime.regions import Recorded, Regions, recorded
 
 LAYOUT_VERSION: Final = 1
 """Version of `runtime.layout`, stored beside the regions."""
@@ -27,33 +28,35 @@ MANIFEST_NAME: Final = "manifest.json"
 RECORDS_NAME: Final = "records.npz"
 MACHINE_NAME: Final = "machine.json"
 SOURCES_NAME: Final = "sources"
-_REGION: Final = "region_"
-
-Region = NDArray[np.uint8]
+_REGION: Final = re.compile(r"region_([0-9]{1,9})(?:_launch_([0-9]{1,9})_cta_([0-9]{1,9}))?")
+_PLACES: Final = "places"
+_PLACE_COLUMNS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
 class RunData:
     """One recorded run.
 
-    `traces` has an entry for every kernel trace of the manifest, by its number. One without lanes was never entered,
-    or its records were overwritten; its `warnings` say which.
+    `traces` has an entry for every kernel trace of the manifest, by its number: the first CTA that was recorded in the first
+    launch that was kept. One without lanes was never entered, or its records were overwritten; its `warnings` say which.
+    `recorded` has all CTAs of all launches that were kept, in the order of kernel trace, launch and CTA.
     """
 
     manifest: Manifest
     traces: dict[int, Trace]
     facts: MachineFacts
     path: Path
+    recorded: tuple[Trace, ...] = ()
 
 
 def write_run(
     path: Path,
     manifest: Manifest,
-    regions: Mapping[int, Region],
+    regions: Regions,
     facts: MachineFacts,
     sources: Mapping[str, str],
 ) -> None:
-    """Write a run folder. `regions` are raw buffers by `KernelTrace.region`, `sources` texts by relative POSIX name.
+    """Write a run folder. `regions` are raw buffers of `KernelTrace.region`, `sources` texts by relative POSIX name.
 
     Each file appears whole. The records come last and carry the manifest's digest, so a run cut short is recognised
     when it is read: without records it is no run, with those of an earlier run they do not fit. Raises AS7001.
@@ -66,7 +69,7 @@ def write_run(
         write_whole(path / SOURCES_NAME / name, text.encode())
     write_whole(path / MACHINE_NAME, msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
     write_manifest(path / MANIFEST_NAME, manifest)
-    arrays: dict[str, Any] = {f"{_REGION}{number}": region for number, region in sorted(regions.items())}
+    arrays = _arrays(recorded(regions))
     arrays["manifest_sha256"] = np.frombuffer(digest(manifest).encode(), np.uint8)
     packed = io.BytesIO()
     np.savez_compressed(packed, layout_version=np.array(LAYOUT_VERSION), **arrays)
@@ -87,10 +90,11 @@ def load_run(path: Path | str) -> RunData:
     manifest = read_manifest(path / MANIFEST_NAME)
     regions = _read_records(path / RECORDS_NAME, digest_of_json((path / MANIFEST_NAME).read_bytes()))
     facts = _read_facts(path / MACHINE_NAME)
-    unknown = sorted(regions.keys() - {trace.region for trace in manifest.traces})
+    unknown = sorted({each.region for each in regions} - {trace.region for trace in manifest.traces})
     if unknown:
         raise AutostampError.of("AS6002", detail=f"no kernel trace of it writes region {unknown[0]}")
-    return RunData(manifest, decode_all(manifest, regions), facts, path)
+    traces = decode_every(manifest, regions)
+    return RunData(manifest, _first_of_each(traces), facts, path, traces)
 
 
 def _clear_sources(folder: Path, keep: Mapping[str, str]) -> None:
@@ -110,14 +114,29 @@ def _read_facts(path: Path) -> MachineFacts:
         raise AutostampError.of("AS6001", path=path, detail=str(error)) from error
 
 
-def _read_records(path: Path, expected: str) -> dict[int, Region]:
+def _arrays(regions: Sequence[Recorded]) -> dict[str, Any]:
+    """Arrays of the records file. A region of the one CTA of one launch bears its number alone, as such regions always did."""
+    arrays: dict[str, Any] = {}
+    places = []
+    for each in regions:
+        if each.block is None or (each.launch, each.cta, each.grid) == (0, 0, (0, 0, 0)):
+            arrays[f"region_{each.region}"] = each.data
+        else:
+            arrays[f"region_{each.region}_launch_{each.launch}_cta_{each.cta}"] = each.data
+            places.append((each.region, each.launch, each.cta, *each.block, *each.grid))
+    if places:
+        arrays[_PLACES] = np.array(places, np.int64)
+    return arrays
+
+
+def _read_records(path: Path, expected: str) -> tuple[Recorded, ...]:
     try:
         # From memory: np.load leaves a file open when it turns out not to be an archive.
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         version = int(arrays.pop("layout_version"))
         found = arrays.pop("manifest_sha256").tobytes().decode("ascii")
-        regions = {int(name.removeprefix(_REGION)): array for name, array in arrays.items()}
+        regions = _placed(arrays)
     except KeyError as error:
         raise AutostampError.of("AS6001", path=path, detail=f"it holds no {error.args[0]}") from error
     except Exception as error:  # damaged bytes surface as whatever zipfile, zlib, tokenize or numpy raise on them
@@ -131,24 +150,67 @@ def _read_records(path: Path, expected: str) -> dict[int, Region]:
     return regions
 
 
-def decode_all(manifest: Manifest, regions: Mapping[int, Region]) -> dict[int, Trace]:
-    """Decode every region; traces by their number. A trace whose records another compilation overwrote has no lanes.
+def _placed(arrays: dict[str, Any]) -> tuple[Recorded, ...]:
+    """The regions with what `places` says of them. KeyError for one that it does not name, ValueError for other arrays."""
+    places = arrays.pop(_PLACES, np.empty((0, _PLACE_COLUMNS), np.int64))
+    by_key = {tuple(row[:3]): (tuple(row[3:6]), tuple(row[6:])) for row in places.reshape(-1, _PLACE_COLUMNS).tolist()}
+    regions = []
+    for name, data in arrays.items():
+        match = _REGION.fullmatch(name)
+        if match is None:
+            message = f"it holds an array {name!r}"
+            raise ValueError(message)
+        if match[2] is None:
+            regions.append(Recorded(int(match[1]), data))
+            continue
+        region, launch, cta = (int(part) for part in match.groups())
+        if (region, launch, cta) not in by_key:
+            raise KeyError(f"place of {name}")
+        block, grid = by_key[region, launch, cta]
+        regions.append(Recorded(region, data, launch, cta, block, grid))
+    return recorded(regions)
 
+
+def decode_all(manifest: Manifest, regions: Regions) -> dict[int, Trace]:
+    """Decode every region; the first trace with lanes of each kernel trace, by number, and one without where there is none.
+
+    Raises what `decode_every` raises.
+    """
+    return _first_of_each(decode_every(manifest, regions))
+
+
+def _first_of_each(traces: Sequence[Trace]) -> dict[int, Trace]:
+    found: dict[int, Trace] = {}
+    for trace in traces:
+        known = found.get(trace.kernel.number)
+        if known is None or (trace.lanes and not known.lanes):
+            found[trace.kernel.number] = trace
+    return found
+
+
+def decode_every(manifest: Manifest, regions: Regions) -> tuple[Trace, ...]:
+    """Decode every region, in the order of kernel trace, launch and CTA.
+
+    A kernel trace of which nothing was recorded, or whose records another compilation overwrote, has one trace without lanes.
     Raises AS6002 when a region was written by a kernel that the manifest does not hold, and what `decode_region` raises.
     """
-    traces: dict[int, Trace] = {}
+    by_region: dict[int, list[Recorded]] = {}
+    for each in recorded(regions):
+        by_region.setdefault(each.region, []).append(each)
+    traces: list[Trace] = []
     for number in sorted({trace.region for trace in manifest.traces}):
         sharers = [trace for trace in manifest.traces if trace.region == number]
-        if number in regions:
-            traces |= _decode_shared(sharers, regions[number])
-        else:
-            traces |= {trace.number: _empty(trace, "no region was recorded for it") for trace in sharers}
-    return dict(sorted(traces.items()))
+        decoded = [_decode_shared(sharers, each) for each in by_region.get(number, [])]
+        for trace in sharers:
+            own = [found for parts in decoded for found in parts if found.kernel is trace]
+            with_lanes = [found for found in own if found.lanes]
+            traces += with_lanes or own[:1] or [_empty(trace, "no region was recorded for it")]
+    return tuple(sorted(traces, key=lambda trace: trace.kernel.number))
 
 
-def _decode_shared(sharers: list[KernelTrace], region: Region) -> dict[int, Trace]:
+def _decode_shared(sharers: list[KernelTrace], of: Recorded) -> list[Trace]:
     """Decode a region with the one of its kernel traces that wrote it last; the others get a trace without lanes."""
-    signature = signature_of(region, sharers[0].capacity)
+    region, signature = of.data, signature_of(of.data, sharers[0].capacity)
     writers = [trace for trace in sharers if signature in (0, trace.signature)]
     if not writers:
         detail = f"none of its kernel traces has the signature {signature:#010x} of region {sharers[0].region}"
@@ -156,17 +218,19 @@ def _decode_shared(sharers: list[KernelTrace], region: Region) -> dict[int, Trac
     writer = max(writers, key=lambda trace: trace.number)
     decoded = decode_region(region, writer)
     if not decoded.lanes:
-        return {trace.number: Trace(trace, (), 0.0) for trace in sharers}
+        return [Trace(trace, (), 0.0, block=trace.block) for trace in sharers]
+    if of.block is not None:
+        decoded = replace(decoded, block=of.block, launch=of.launch, grid=of.grid)
     if len(writers) > 1 and signature == 0:
         note = "no lane was released, so which compilation wrote the records is unknown: the latest is assumed"
         decoded = replace(decoded, warnings=(*decoded.warnings, note))
-    others = {
-        trace.number: _empty(trace, f"its region was written by kernel trace {writer.number} after it")
+    others = [
+        _empty(trace, f"its region was written by kernel trace {writer.number} after it")
         for trace in sharers
         if trace is not writer
-    }
-    return {writer.number: decoded, **others}
+    ]
+    return [decoded, *others]
 
 
 def _empty(kernel: KernelTrace, warning: str) -> Trace:
-    return Trace(kernel, (), 0.0, (warning,))
+    return Trace(kernel, (), 0.0, (warning,), kernel.block)

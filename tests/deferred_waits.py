@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which clock reads of a kernel may come before the wait that they follow (docs/adr/0008)."""
+"""Which clock reads of a kernel may come before the wait that they follow (docs/adr/0009)."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ warps at it at once. Of the recorded FlashAttention, whose K is there a ring ahe
 """
 
 _CLUSTER: Final = 59
-"""Cycles that `barrier.cluster` takes beyond a CTA's barrier: 77 against 18 (docs/adr/0008)."""
+"""Cycles that `barrier.cluster` takes beyond a CTA's barrier: 77 against 18 (docs/adr/0009)."""
 
 _LATE: Final = 50
 """About 25 cycles lie between an instruction and the stamp after it (docs/adr/0007), and the two ends are in different warps."""

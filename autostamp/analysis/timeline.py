@@ -54,11 +54,12 @@ def analyse(trace: Trace, longest: int = 10, latencies: Latencies | None = None)
         sm_mhz=trace.sm_mhz,
         unit=trace.unit,
         trace=trace.kernel.number,
-        block=trace.kernel.block,
+        block=trace.block,
         smid=trace.lanes[0].smid if trace.lanes else -1,
         groups=groups,
         longest=_longest(warps, longest),
         warnings=trace.warnings,
+        launch=trace.launch,
     )
 
 

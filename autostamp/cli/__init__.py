@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "decode": ("autostamp.cli.decode", "Turn a run's records into events."),
     "summary": ("autostamp.cli.summary", "Say per warp, role and site where the time went."),
     "report": ("autostamp.cli.report", "Write the verdict and the timeline as one HTML page."),
+    "diff": ("autostamp.cli.diff", "Say what changed from one run to another."),
     "export": ("autostamp.cli.export", "Write a run as a picture (SVG) or for Perfetto."),
     "safety": ("autostamp.cli.safety", "Compare the stamped kernel with the clean one."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),

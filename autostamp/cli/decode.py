@@ -56,7 +56,8 @@ def command(run: Path, output: Path | None, trace: int | None, as_json: bool) ->
 
 def _as_text(trace: Trace, timeline: Timeline) -> str:
     role = max((len(warp.role) for warp in timeline.warps), default=0)
-    heading = f"{trace.kernel.kernel} (kernel trace {trace.kernel.number}), CTA {trace.kernel.block}"
+    launch = f", launch {trace.launch}" if trace.launch else ""
+    heading = f"{trace.kernel.kernel} (kernel trace {trace.kernel.number}), CTA {trace.block}{launch}"
     lines = [heading, "  ".join([f"{'role':<{max(role, 4)}}", *(f"{name:>10}" for name in _COLUMNS)])]
     for lane, warp in zip(trace.lanes, timeline.warps, strict=True):
         cells = (lane.warp, lane.smid, len(lane.events), lane.lost, warp.span)
@@ -69,7 +70,8 @@ def _as_json(chosen: list[tuple[Trace, Timeline]]) -> str:
         {
             "kernel": trace.kernel.kernel,
             "trace": trace.kernel.number,
-            "block": list(trace.kernel.block),
+            "block": list(trace.block),
+            "launch": trace.launch,
             "sm_mhz": trace.sm_mhz or None,
             "warnings": list(trace.warnings),
             "lanes": [

@@ -47,13 +47,14 @@ def command(
         message = "--from and --to need --svg."
         raise click.UsageError(message)
     from autostamp.analysis import analyse
+    from autostamp.analysis.alignment import aligned
     from autostamp.analysis.flow import explain
     from autostamp.runtime.manifest_file import write_all
     from autostamp.runtime.store import load_run
 
     data = load_run(run)
     traces = select(data, kernel, trace)
-    timelines = [analyse(found, longest=0) for found in traces]
+    timelines = aligned([analyse(found, longest=0) for found in traces], traces)
     pairs = [(timeline, explain(found, timeline)) for found, timeline in zip(traces, timelines, strict=True)]
     # Both are made before either is written, so that a refusal leaves nothing behind.
     made: dict[Path, tuple[bytes, str]] = {}

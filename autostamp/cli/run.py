@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,17 +18,37 @@ from autostamp.cli.run_native import NativeChoices, native_options, refuse, run_
 from autostamp.cli.selection import selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
+if TYPE_CHECKING:
+    from autostamp.model.options import Block, Blocks, RecordOptions
+
+CAPACITY: Final = 4096
+CAPACITY_OF_ALL: Final = 1024
+"""Records a warp may write where --capacity is not given: of one CTA or chosen ones, and of all."""
+
 _PYTHON_FLAGS_WITH_VALUE = ("-W", "-X")
 
 
-def _block(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[int, int, int]:
-    """A CTA index `x`, `x,y` or `x,y,z`."""
-    parts = value.strip("()").split(",")
-    if not 1 <= len(parts) <= 3 or not all(part.strip().isdigit() for part in parts):
-        message = f"{value!r} is not a block index such as 0,0,0"
-        raise click.BadParameter(message)
-    x, y, z = [int(part) for part in parts] + [0] * (3 - len(parts))
-    return x, y, z
+def _block(_context: click.Context, _parameter: click.Parameter, value: str) -> Block | Blocks:
+    """One CTA, or several."""
+    from autostamp.model.options import parse_blocks
+
+    try:
+        return parse_blocks(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _record_options(
+    capacity: int | None, block: Block | Blocks, repeat: int, *, with_payload: bool = True
+) -> RecordOptions:
+    """What to record, within the memory that a kernel gets. Raises AS5020."""
+    from autostamp.model.options import Blocks, RecordOptions
+    from autostamp.runtime.regions import resolved
+
+    several = block if isinstance(block, Blocks) else None
+    one = block if not isinstance(block, Blocks) else (0, 0, 0)
+    default = CAPACITY_OF_ALL if several is not None and several.is_all else CAPACITY
+    return resolved(RecordOptions(capacity or default, one, with_payload, several, repeat))
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -38,10 +59,25 @@ def _block(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     "-o", "--out", type=click.Path(path_type=Path), default=Path("RUN"), show_default=True, help="Run folder."
 )
 @click.option(
-    "--block", callback=_block, metavar="X,Y,Z", default="0,0,0", show_default=True, help="Which CTA records."
+    "--block",
+    callback=_block,
+    metavar="X,Y,Z|A..B|LIST|all",
+    default="0,0,0",
+    show_default=True,
+    help="Which CTAs record: one; linear indices A to B (x + grid.x * (y + grid.y * z)); a list '0,0,0;5,0,0'; or all.",
 )
 @click.option(
-    "--capacity", type=click.IntRange(16, 1 << 20), default=4096, show_default=True, help="Records a warp may write."
+    "--capacity",
+    type=click.IntRange(16, 1 << 20),
+    help=f"Records a warp may write: {CAPACITY}, with --block all {CAPACITY_OF_ALL}. A kernel gets 512 MiB for all its CTAs.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Keep the last N launches of each kernel, so that figures carry their spread.",
 )
 @click.option(
     "--no-stage", is_flag=True, help="Leave the ring stage out of the records (one instruction less a stamp)."
@@ -55,8 +91,9 @@ def _block(_context: click.Context, _parameter: click.Parameter, value: str) -> 
 def command(
     targets: tuple[str, ...],
     out: Path,
-    block: tuple[int, int, int],
-    capacity: int,
+    block: Block | Blocks,
+    capacity: int | None,
+    repeat: int,
     no_stage: bool,
     compile_only: bool,
     only: tuple[str, ...],
@@ -84,8 +121,10 @@ def command(
             "--compile-only": compile_only,
         }
         refuse([name for name, value in asked.items() if value], "CUDA C++ is stamped when it is built")
+        if repeat > 1 and launch != "last":
+            refuse(["--repeat"], "it keeps the last launches, and --launch asks for others")
         words = [*(part for parts in _split(program) for part in parts)] if _is_python(program) else list(program)
-        return run_native(words, program, out, (capacity, block), choices, quiet=quiet)
+        return run_native(words, program, out, _record_options(capacity, block, repeat), choices, quiet=quiet)
     refuse(
         choices.given, "for programs that hold stamped CUDA C++; with a Python program that loads some, add --native"
     )
@@ -94,7 +133,6 @@ def command(
     from autostamp.cli import config
     from autostamp.hooks import caches
     from autostamp.hooks.program import Config, Report
-    from autostamp.model.options import RecordOptions
 
     python, arguments = _split(program)
     chosen = targets or tuple(item for item in arguments[:1] if item != "-m") or tuple(arguments[1:2])
@@ -104,7 +142,7 @@ def command(
             targets=chosen,
             out=str(out.resolve()),
             report=str(files[1]),
-            record=RecordOptions(capacity, block, not no_stage),
+            record=_record_options(capacity, block, repeat, with_payload=not no_stage),
             instrument=config.load(Path.cwd(), only, skip),
             compile_only=compile_only,
             command=program,

@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from autostamp.diagnostics import AutostampError, ExitStatus, render
+
+if TYPE_CHECKING:
+    from autostamp.model.options import RecordOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -88,20 +91,17 @@ def run_native(
     words: Sequence[str],
     shown: tuple[str, ...],
     out: Path,
-    record: tuple[int, tuple[int, int, int]],
+    record: RecordOptions,
     choices: NativeChoices,
     *,
     quiet: bool,
 ) -> int:
-    """Run a native program with `record` (capacity, block), say what there is to say, and return the exit status: the program's,
+    """Run a native program with `record`, say what there is to say, and return the exit status: the program's,
     ours only when it succeeded. Raises what `hooks.native.run` raises.
     """
     from autostamp.hooks.native import NativeOptions, run
-    from autostamp.model.options import RecordOptions
 
-    options = NativeOptions(
-        RecordOptions(*record), choices.launch, choices.kernel, choices.is_mapped, choices.manifests
-    )
+    options = NativeOptions(record, choices.launch, choices.kernel, choices.is_mapped, choices.manifests)
     result = run(words, out, options, shown)
     for finding in result.findings:
         click.echo(render(finding), err=True)

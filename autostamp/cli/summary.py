@@ -29,9 +29,16 @@ PIPE_WIDTH: Final = 120
 @json_option
 @no_color_option
 def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: int, as_json: bool) -> None:
-    """Say what bound RUN and where its time went: per role, per warp, per wait, the longest stalls, and what was not reached."""
+    """Say what bound RUN and where its time went: per role, per warp, per wait, the longest stalls, and what was not reached.
+
+    Of several CTAs or launches of a kernel the first is told in full; a table says when and where the others ran, and another
+    how the roles' times spread over the launches. --json has them all.
+    """
     from autostamp.analysis import analyse
+    from autostamp.analysis.alignment import aligned
     from autostamp.analysis.flow import explain
+    from autostamp.analysis.spreads import by_kernel, spreads
+    from autostamp.report.ctas_text import ctas_text
     from autostamp.report.summary import as_text
     from autostamp.report.summary_json import as_object
     from autostamp.runtime.decode import check
@@ -39,28 +46,33 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
 
     data = load_run(run)
     traces = select(data, kernel, trace)
-    timelines = [analyse(found, longest=top) for found in traces]
-    flows = [explain(found, timeline) for found, timeline in zip(traces, timelines, strict=True)]
-    findings = [[f"{each.code} {each.message}" for each in check(found)] for found in traces]
-    rows = list(zip(timelines, flows, findings, strict=True))
+    timelines = aligned([analyse(found, longest=top) for found in traces], traces)
+    rows = {
+        id(timeline): (explain(found, timeline), [f"{each.code} {each.message}" for each in check(found)])
+        for found, timeline in zip(traces, timelines, strict=True)
+    }
     if as_json:
-        kernels = [as_object(timeline, data.manifest, data.facts, flow, wrong) for timeline, flow, wrong in rows]
+        kernels = [as_object(timeline, data.manifest, data.facts, *rows[id(timeline)]) for timeline in timelines]
         click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "kernels": kernels}, indent=2))
         return
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else PIPE_WIDTH
     is_styled = is_terminal and "NO_COLOR" not in os.environ
-    texts = (
-        as_text(
-            timeline,
-            data.manifest,
-            data.facts,
-            width=width,
-            top=top,
-            is_terminal=is_styled,
-            flow=flow,
-            findings=wrong,
+    texts = []
+    for of_kernel in by_kernel(timelines):
+        flow, wrong = rows[id(of_kernel[0])]
+        texts.append(
+            as_text(
+                of_kernel[0],
+                data.manifest,
+                data.facts,
+                width=width,
+                top=top,
+                is_terminal=is_styled,
+                flow=flow,
+                findings=wrong,
+            )
         )
-        for timeline, flow, wrong in rows
-    )
+        if len(of_kernel) > 1:
+            texts.append(ctas_text(of_kernel, spreads(of_kernel), top))
     click.echo("\n".join(texts), nl=False)

@@ -38,15 +38,15 @@ def kernel_option(command: Command) -> Command:
 
 
 def select(data: RunData, kernel: re.Pattern[str] | None = None, trace: int | None = None) -> list[Trace]:
-    """The traces with records that the options name, in the order of their numbers.
+    """The traces with records that the options name, in the order of kernel trace, launch and CTA.
 
     What was asked for without records is noted on stderr. Raises AS7002 when the options name no kernel trace, AS5003 when
     no lane of those they name was ever entered.
     """
     named = [
         found
-        for number, found in data.traces.items()
-        if trace in (None, number) and (kernel is None or kernel.search(found.kernel.kernel))
+        for found in data.recorded
+        if trace in (None, found.kernel.number) and (kernel is None or kernel.search(found.kernel.kernel))
     ]
     if not named:
         there = ", ".join(f"{number} {found.kernel.kernel}" for number, found in data.traces.items()) or "none"

@@ -34,6 +34,7 @@ from autostamp.passes.cuda import catalogue, opcodes
 from autostamp.runtime import machine, store
 from autostamp.runtime.cuda.collect import Collected, Wanted, collect
 from autostamp.runtime.cuda.drain import Drained, Head, read_drains
+from autostamp.runtime.regions import unrecorded
 
 _SHARED_MEMORY = Path("/dev/shm")  # pages of a file on disk cannot be pinned for a device; those of tmpfs can
 _NO_DRAIN_HINT = (
@@ -61,15 +62,18 @@ class NativeOptions:
     def wanted(self) -> Wanted:
         """The choice of kernels and launches."""
         is_one = self.launch.isdecimal()
-        return Wanted(self.kernel, "one" if is_one else self.launch, int(self.launch) if is_one else 0)
+        number = int(self.launch) if is_one else 0
+        return Wanted(self.kernel, "one" if is_one else self.launch, number, self.record.repeat)
 
     def environment(self, folder: Path) -> dict[str, str]:
         """What the host runtime reads."""
+        blocks = self.record.blocks
         return {
             "AUTOSTAMP_RUN": str(folder),
             "AUTOSTAMP_CAPACITY": str(self.record.capacity),
-            "AUTOSTAMP_BLOCK": ",".join(str(part) for part in self.record.block),
+            "AUTOSTAMP_BLOCK": ",".join(str(part) for part in self.record.block) if blocks is None else blocks.ordered,
             "AUTOSTAMP_LAUNCH": self.launch,
+            "AUTOSTAMP_REPEAT": str(self.record.repeat),
             "AUTOSTAMP_MEMORY": "mapped" if self.is_mapped else "device",
         }
 
@@ -97,14 +101,23 @@ def run(command: Sequence[str], out: Path, options: NativeOptions, shown: tuple[
     manifests = {signature: unit.manifest for signature, unit in units.items()}
     found = collect(heads, drained, manifests, options.wanted, f"autostamp {__version__}", row_of)
     found, broken = _decodable(found)
-    findings = [*found.findings, *broken]
+    findings = [*found.findings, *broken, *_unrecorded(found, options.record)]
     if not found.regions:
         return NativeResult(status, (*findings, *_why_empty(command, status, heads, drained, findings)), False)
     if status < 0:
-        count = len(found.regions)
+        count = len(found.manifest.traces)
         findings.append(Diagnostic.of("AS5012", program=command[0], signal=_signal_name(status), count=count))
     _write(out, found, heads, units, shown or tuple(command))
     return NativeResult(status, tuple(findings), was_written=True)
+
+
+def _unrecorded(found: Collected, options: RecordOptions) -> list[Diagnostic]:
+    """AS5021 and AS5022: CTAs that there was no memory for, launches that did not come."""
+    findings: list[Diagnostic] = []
+    for trace in found.manifest.traces:
+        regions = [each for each in found.regions if each.region == trace.region]
+        findings += unrecorded(trace.kernel, regions, options)
+    return findings
 
 
 @contextmanager
@@ -167,12 +180,13 @@ def _decodable(found: Collected) -> tuple[Collected, list[Diagnostic]]:
     for trace in found.manifest.traces:
         alone = replace(found.manifest, traces=(trace,))
         try:
-            store.decode_all(alone, {trace.region: found.regions[trace.region]})
+            store.decode_every(alone, [each for each in found.regions if each.region == trace.region])
         except AutostampError as error:
             findings.append(Diagnostic.of("AS5015", kernel=trace.kernel, detail=error.diagnostic.message))
             continue
         kept.append(trace)
-    regions = {trace.region: found.regions[trace.region] for trace in kept}
+    numbers = {trace.region for trace in kept}
+    regions = tuple(each for each in found.regions if each.region in numbers)
     return replace(found, manifest=replace(found.manifest, traces=tuple(kept)), regions=regions), findings
 
 
@@ -192,7 +206,7 @@ def _why_empty(
     if not heads:
         detail = "it came to no launch of a stamped kernel"
         return [Diagnostic.of("AS5010", program=program, detail=detail, hint=_NO_DRAIN_HINT)]
-    block = ",".join(str(part) for part in heads[0].block)
+    block = heads[0].blocks or ",".join(str(part) for part in heads[0].block)
     count = len(drained) + sum(head.unused for head in heads)
     detail = f"of {count} regions that were given out, CTA {block} of no kernel wrote to one"
     return [Diagnostic.of("AS5010", program=program, detail=detail, hint=_NO_REGION_HINT)]
@@ -201,8 +215,8 @@ def _why_empty(
 def _write(
     out: Path, found: Collected, heads: Sequence[Head], units: Mapping[int, UnitPlace], command: tuple[str, ...]
 ) -> None:
-    traces = store.decode_all(found.manifest, found.regions)
-    rates = [trace.sm_mhz for trace in traces.values() if trace.sm_mhz]
+    traces = store.decode_every(found.manifest, found.regions)
+    rates = [trace.sm_mhz for trace in traces if trace.sm_mhz]
     facts = _facts(heads, command, median(rates) if rates else 0.0)
     store.write_run(out, found.manifest, found.regions, facts, _texts(found.manifest, units))
 

@@ -15,9 +15,6 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-import numpy as np
-import numpy.typing as npt
-
 from autostamp import __version__
 from autostamp.diagnostics import AutostampError, Diagnostic, render
 from autostamp.hooks import caches
@@ -29,8 +26,8 @@ from autostamp.model.options import InstrumentOptions, RecordOptions
 from autostamp.passes.cutedsl import Stamped
 from autostamp.runtime import machine, store
 from autostamp.runtime.buffer import DeviceMemory, Memory, NoMemory
-from autostamp.runtime.decode import headers_of
 from autostamp.runtime.recorder import RECORDER
+from autostamp.runtime.regions import Recorded, is_written, resolved, split, unrecorded
 
 _MEMORY: dict[bool, DeviceMemory | NoMemory] = {}
 _STAMPED: dict[str, Stamped] = {}
@@ -69,10 +66,11 @@ class Session:
         record: bool = True,
     ) -> None:
         self._targets = tuple(Target.of(text) for text in targets)
-        self._options = options or RecordOptions()
+        self._options = resolved(options or RecordOptions())
         self._compile_only = compile_only
         self._record = record
         self._traces: list[KernelTrace] = []
+        self._unrecorded: list[Diagnostic] = []
         self._loaded = Loaded(_folder(), instrument or InstrumentOptions(), _STAMPED)
         self._finder = StampingFinder(self._targets, self._loaded)
 
@@ -135,26 +133,34 @@ class Session:
         if self._compile_only or not self._record or not RECORDER.earlier:
             return self._traces
         memory = _memory(compile_only=False)
-        addresses = {item.number: item.address for item in RECORDER.regions() if item.is_real}
-        found = {
-            (trace.region, trace.signature): trace
-            for trace in RECORDER.earlier
-            if trace.region in addresses
-            and headers_of(memory.read(addresses[trace.region]), trace.capacity)["state"].any()
+        earlier = {trace.region for trace in RECORDER.earlier}
+        written = {
+            item.number
+            for item in RECORDER.regions()
+            if item.is_real and item.number in earlier and is_written(memory.read(item.address), item.options)
         }
+        found = {(trace.region, trace.signature): trace for trace in RECORDER.earlier if trace.region in written}
         known = {(trace.region, trace.signature) for trace in self._traces}
         return [*(trace for key, trace in found.items() if key not in known), *self._traces]
 
     def findings(self) -> list[Diagnostic]:
         """What went wrong without stopping the program: files that could not be stamped, targets never imported."""
         missing = [target for target in self._targets if target.text not in self._loaded.met]
-        return [*self._loaded.findings, *(Diagnostic.of("AS5006", module=target.text) for target in missing)]
+        absent = [Diagnostic.of("AS5006", module=target.text) for target in missing]
+        return [*self._loaded.findings, *absent, *self._unrecorded]
 
-    def regions(self) -> dict[int, npt.NDArray[np.uint8]]:
-        """Raw bytes of every region that a kernel of this session writes to, by region number."""
-        used = {trace.region for trace in self._own_traces()}
+    def regions(self) -> list[Recorded]:
+        """Every region that a kernel of this session wrote to, with CTA and launch; an empty one of a kernel that never ran."""
+        used = {trace.region: trace.kernel for trace in self._own_traces()}
         memory = _memory(compile_only=self._compile_only)
-        return {item.number: memory.read(item.address) for item in RECORDER.regions() if item.number in used}
+        found: list[Recorded] = []
+        self._unrecorded = []
+        for item in RECORDER.regions():
+            if item.number in used:
+                parts = split(item.number, memory.read(item.address), item.options)
+                self._unrecorded += unrecorded(used[item.number], parts, item.options)
+                found += parts
+        return found
 
     def write(self, out: Path, command: tuple[str, ...] = ()) -> Manifest:
         """Write the run folder. Raises AS5003 when no record was written (the folder is written all the same).
@@ -162,14 +168,14 @@ class Session:
         After `compile_only` the folder holds manifest and sources, and no regions; AS5003 then means that nothing was compiled.
         """
         manifest = self.manifest()
-        regions = {} if self._compile_only else self.regions()
+        found = [] if self._compile_only else self.regions()
         sources = {f"{item.file.key}/{Path(item.file.path).name}": item for item in self._loaded.stamped.values()}
         texts = {f"stamped/{name}": item.text.decode() for name, item in sources.items()}
         texts |= {f"original/{name}": item.original.decode() for name, item in sources.items()}
-        traces = store.decode_all(manifest, regions)
-        rates = [trace.sm_mhz for trace in traces.values() if trace.sm_mhz]
-        store.write_run(out, manifest, regions, machine.facts(command, median(rates) if rates else 0.0), texts)
-        recorded = any(lane.events for trace in traces.values() for lane in trace.lanes)
+        traces = store.decode_every(manifest, found)
+        rates = [trace.sm_mhz for trace in traces if trace.sm_mhz]
+        store.write_run(out, manifest, found, machine.facts(command, median(rates) if rates else 0.0), texts)
+        recorded = any(lane.events for trace in traces for lane in trace.lanes)
         if not (manifest.traces if self._compile_only else recorded):
             detail, hint = self._why_empty(manifest.traces)
             raise AutostampError.of("AS5003", detail=detail, hint=hint)
@@ -184,7 +190,8 @@ class Session:
         if not traces:
             detail = "no stamped kernel was compiled"
             return detail, "The program may use a kernel from another module, or a cached binary."
-        block = ",".join(str(part) for part in self._options.block)
+        blocks = self._options.blocks
+        block = ",".join(str(part) for part in self._options.block) if blocks is None else blocks.text
         detail = f"{len(traces)} stamped kernels were compiled, but CTA {block} of none ran"
         return detail, "Check that the kernel is launched and that --block lies in its grid."
 

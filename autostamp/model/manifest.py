@@ -117,7 +117,8 @@ class KernelTrace:
     """One kernel as one compilation traced it: the table that its records are decoded with.
 
     `region` numbers the buffer region it writes to; compilations of one kernel that differ only in what the tracer cannot
-    see share one, and `signature` (stored with the records) says which of them wrote last.
+    see share one, and `signature` (stored with the records) says which of them wrote last. `block` is the CTA that records;
+    `blocks` says which do where there are several (`all`, `0..7`, `0,0,0;5,0,0`), and then `block` is the first that is listed.
     """
 
     number: int
@@ -130,6 +131,7 @@ class KernelTrace:
     barriers: tuple[Barrier, ...]
     instances: tuple[Instance, ...]
     symbol: str = ""
+    blocks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

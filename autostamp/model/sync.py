@@ -35,7 +35,7 @@ class Side(StrEnum):
     @property
     def is_deferred(self) -> bool:
         """True where the instruction only asks the warp to wait: later ones that touch no memory still execute, so a clock
-        read right behind it comes before the wait (docs/adr/0008).
+        read right behind it comes before the wait (docs/adr/0009).
         """
         return self in {Side.NAMED, Side.CTA, Side.CLUSTER, Side.GRID}
 

@@ -12,6 +12,7 @@ slice itself: Perfetto points a flow at the later of two slices, and a stall beg
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final, TypeAlias
@@ -79,20 +80,24 @@ def write_perfetto(
 
     Timestamps are whole nanoseconds, rounded from cycles by the measured SM clock; where that is unknown one cycle is
     shown as one nanosecond and the process name says so. Exact cycles are in the arguments `cycles_begin` and
-    `cycles_end`. Every CTA starts at 0: clocks of two SMs have no common origin. `flows` are those of the timelines, in their
-    order (empty: no flow events).
+    `cycles_end`. CTAs of one launch that were aligned share an axis; any other starts at 0, because clocks of two SMs have no
+    common origin. A process has the number of its kernel trace, a further CTA of it the next free one. `flows` are those of
+    the timelines, in their order (empty: no flow events).
     """
     from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
     builder = StreamingTraceProtoBuilder(file)
     numbers = iter(range(1, 1 << 62))
     streams: list[Iterator[_Mark]] = []
+    machine = facts or MachineFacts()
     first = 1
-    for index, timeline in enumerate(timelines):
-        mhz = clock_mhz(timeline, facts or MachineFacts())
+    for index, (timeline, pid) in enumerate(zip(timelines, _pids(timelines), strict=True)):
+        # One rate for all CTAs of an axis: measured within each, rates differ by a part in a thousand.
+        is_aligned = timeline.alignment_error >= 0 and machine.sm_mhz > 0
+        mhz = machine.sm_mhz if is_aligned else clock_mhz(timeline, machine)
         links = Links(flows[index], first) if flows else Links()
         first += links.count
-        layout = _Layout(timeline, places_of(manifest, timeline.trace), mhz, links)
+        layout = _Layout(timeline, places_of(manifest, timeline.trace), mhz, pid, links)
         tracks, marks = layout.lay_out(lambda: next(numbers))
         for track in tracks:
             builder.write_packet(_descriptor(builder.create_packet(), track))
@@ -101,20 +106,33 @@ def write_perfetto(
         builder.write_packet(_event(builder.create_packet(), mark))
 
 
+def _pids(timelines: Sequence[Timeline]) -> list[int]:
+    """A process number for each timeline: that of the kernel trace for its first."""
+    further = itertools.count(max((timeline.trace for timeline in timelines), default=0) + 1)
+    seen: set[int] = set()
+    found = []
+    for timeline in timelines:
+        found.append(next(further) if timeline.trace in seen else timeline.trace)
+        seen.add(timeline.trace)
+    return found
+
+
 class _Layout:
     """Tracks and marks of one timeline."""
 
-    def __init__(self, timeline: Timeline, places: Mapping[int, Place], mhz: float, links: Links) -> None:
+    def __init__(self, timeline: Timeline, places: Mapping[int, Place], mhz: float, pid: int, links: Links) -> None:
         self._timeline = timeline
         self._places = places
         self._mhz = mhz
+        self._pid = pid
         self._links = links
         self._roles = {warp.warp: warp.role for warp in timeline.warps}
-        self._origin = min((warp.start for warp in timeline.warps), default=0)
+        is_aligned = timeline.alignment_error >= 0
+        self._origin = -timeline.offset if is_aligned else min((warp.start for warp in timeline.warps), default=0)
 
     def lay_out(self, new_uuid: Callable[[], int]) -> tuple[list[_Track], list[Iterator[_Mark]]]:
         """All tracks, parents first, and one stream of marks per track, each in the order of time."""
-        tracks = [_Track(new_uuid(), 0, self._process_name(), 0, pid=self._timeline.trace)]
+        tracks = [_Track(new_uuid(), 0, self._process_name(), 0, pid=self._pid)]
         streams: list[Iterator[_Mark]] = []
         for role in self._timeline.roles:
             role_track = _Track(new_uuid(), tracks[0].uuid, role.role, min(role.warps))
@@ -235,6 +253,7 @@ class _Layout:
 
     def _process_name(self) -> str:
         where = f"{self._timeline.kernel} CTA {self._timeline.block}"
+        where += f" launch {self._timeline.launch}" if self._timeline.launch else ""
         where += f" SM {self._timeline.smid}" if self._timeline.smid >= 0 else ""
         return where if self._mhz else f"{where}, 1 cycle shown as 1 ns"
 

@@ -136,7 +136,7 @@
 namespace autostamp {
 
 // Exits of waits whose instruction only asks the warp to wait: BAR.SYNC and UCGABAR_WAIT let it go on to what touches no
-// memory, so a clock read behind them comes before the wait (docs/adr/0008).
+// memory, so a clock read behind them comes before the wait (docs/adr/0009).
 #ifdef AUTOSTAMP_UNIT_DEFERRED
 static constexpr unsigned deferred_exits[] = {AUTOSTAMP_UNIT_DEFERRED};
 AUTOSTAMP_BOTH static constexpr bool is_deferred(unsigned event) {
@@ -149,12 +149,15 @@ AUTOSTAMP_BOTH static constexpr bool is_deferred(unsigned event) {
 AUTOSTAMP_BOTH static constexpr bool is_deferred(unsigned) { return false; }
 #endif
 
-/// Where a launch records: all zero for nowhere. `block` is the index of the one CTA that records.
+/// Where a launch records: all zero for nowhere. `block` is the index of the one CTA that records. Where several do, block_z is no
+/// index: with block_range CTAs do from linear index block_x on, block_y of them; with block_list those in the table of block_y
+/// indices (x, y, z) behind the regions. Each has a region of its own, one behind the other.
 struct Slot {
   unsigned long long region;
   unsigned capacity;
   unsigned block_x, block_y, block_z;
 };
+constexpr unsigned block_range = 0x80000000u, block_list = 0x80000001u, no_cta = 0xffffffffu;
 
 // layout: begin
 namespace layout {
@@ -172,6 +175,7 @@ constexpr unsigned entry_ns = 16;
 constexpr unsigned exit_ns = 24;
 constexpr unsigned remaining = 32;
 constexpr unsigned state = 36;
+constexpr unsigned launch = 52;
 constexpr unsigned binds = 40;
 constexpr unsigned releases = 44;
 constexpr unsigned overlap = 48;
@@ -200,6 +204,30 @@ __constant__ ::autostamp::Slot autostamp_slots[AUTOSTAMP_UNIT_SLOTS > 0 ? AUTOST
 
 namespace autostamp {
 
+/// The number of the running CTA among those that record; no_cta in any other.
+__device__ __forceinline__ unsigned cta_of(const Slot& slot) {
+#if defined(__CUDA_ARCH__)
+  if (slot.block_z < block_range) {
+    const unsigned elsewhere =
+        (blockIdx.x ^ slot.block_x) | (blockIdx.y ^ slot.block_y) | (blockIdx.z ^ slot.block_z);
+    return elsewhere == 0 ? 0 : no_cta;
+  }
+  if (slot.block_z == block_range) {
+    const unsigned at = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z) - slot.block_x;
+    return at < slot.block_y ? at : no_cta;
+  }
+  const unsigned long long lane_bytes = layout::header_bytes + slot.capacity * layout::record_bytes;
+  const unsigned* table = reinterpret_cast<const unsigned*>(slot.region + slot.block_y * layout::lanes * lane_bytes);
+#pragma unroll 1
+  for (unsigned at = 0; at < slot.block_y; ++at, table += 3) {
+    if (table[0] == blockIdx.x && table[1] == blockIdx.y && table[2] == blockIdx.z) return at;
+  }
+#else
+  (void)slot;
+#endif
+  return no_cta;
+}
+
 /// Binds the warp's lane in its constructor and releases it on every way out of the kernel.
 ///
 /// The last asm of the constructor stands in no braces, so its registers belong to the PTX function of the kernel, and every
@@ -208,7 +236,7 @@ namespace autostamp {
 ///   autostamp_gate  a record fits while the low word of autostamp_at is below this; odd: this thread is not lane 0 of its warp
 ///   autostamp_room  this is lane 0, and its next record fits: found out by the stamp before, so that none waits for it
 ///   autostamp_own   this thread writes the records of the stamp at hand
-/// In another CTA than the chosen one the gate is 0, so nothing is written. The destructor finds the lane by these alone:
+/// In a CTA that does not record the gate is 0, so nothing is written. The destructor finds the lane by these alone:
 /// nothing else has to stay alive through the kernel.
 template <unsigned Signature>
 struct Lane {
@@ -217,14 +245,13 @@ struct Lane {
   __device__ __forceinline__ Lane(const Slot& slot_, const char* name) : slot(slot_) {
 #if defined(__CUDA_ARCH__)
     const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-    const unsigned elsewhere =
-        (blockIdx.x ^ slot.block_x) | (blockIdx.y ^ slot.block_y) | (blockIdx.z ^ slot.block_z);
+    const unsigned cta = slot.capacity != 0 ? cta_of(slot) : no_cta;
     const bool is_first = thread % 32 == 0;
     unsigned long long at = layout::record_bytes;
     unsigned gate = 0;
-    if (slot.capacity != 0 && elsewhere == 0) {
+    if (cta != no_cta) {
       const unsigned room = slot.capacity * layout::record_bytes, lane_bytes = layout::header_bytes + room;
-      const unsigned lane = thread / 32 + (is_first ? 0 : layout::warps);
+      const unsigned lane = cta * layout::lanes + thread / 32 + (is_first ? 0 : layout::warps);
       const unsigned long long main = slot.region + lane * static_cast<unsigned long long>(lane_bytes);
       at = main + layout::header_bytes;
       // The low word of the last record's address, and a bit that makes it a limit. A region does not cross a 4 GiB boundary.

@@ -6,7 +6,10 @@
 //   AUTOSTAMP_RUN=FOLDER               where drain files go; docs/formats/drain.md describes them
 //   AUTOSTAMP_CAPACITY=N               records a warp may write, 4096
 //   AUTOSTAMP_BLOCK=x,y,z              index of the CTA that records, 0,0,0
+//   AUTOSTAMP_BLOCK=A..B               CTAs of linear index A to B: x + grid.x * (y + grid.y * z)
+//   AUTOSTAMP_BLOCK=x,y,z;x,y,z;...    several by their indices
 //   AUTOSTAMP_LAUNCH=last|all|N        which launch of a kernel is kept, last; `all` keeps the first 64
+//   AUTOSTAMP_REPEAT=N                 with `last`, how many are kept, 1
 //   AUTOSTAMP_MEMORY=device|mapped     mapped: records go to files at once, and outlive a kill or a hang
 //
 // Every program or shared library that holds stamped kernels has a runtime of its own (hence the hidden visibility): a symbol
@@ -79,15 +82,18 @@ enum class Keep { last, all, one };
 struct Settings {
   std::string folder;
   unsigned capacity = 4096;
-  unsigned block[3] = {0, 0, 0};
+  unsigned block[3] = {0, 0, 0};  // as a slot holds it
+  unsigned ctas = 1;
+  std::vector<unsigned> listed;  // three for each CTA
+  std::string blocks;            // what was asked for, where it is several
   Keep keep = Keep::last;
-  unsigned launch = 0;
+  unsigned launch = 0, repeat = 1;
   bool is_mapped = false;
 
   bool is_on() const { return !folder.empty(); }
 };
 
-/// Device memory for the records of one kernel, or of one launch.
+/// Device memory for the records of one kernel, or of one launch: a region for each CTA, one behind the other.
 struct Region {
   int device = 0;
   const Unit* unit = nullptr;
@@ -99,7 +105,7 @@ struct Region {
   unsigned launch = 0;              // of its kernel or unit, from 1: the last one that was given this region
   unsigned long long sequence = 0;  // the same, in the order of all launches of this runtime
   unsigned capacity = 0;
-  std::size_t size = 0;
+  std::size_t size = 0;            // of all its CTAs' regions
   unsigned long long address = 0;  // on the device
   char* mapped = nullptr;          // the file's first byte, where records are mapped
   std::string path;
@@ -107,6 +113,27 @@ struct Region {
 
 constexpr unsigned most_launches = 64;
 constexpr std::size_t mapped_offset = 65536;  // of the region in a mapped file: a multiple of any page size
+
+/// One CTA, a range, or a list. What cannot be read is CTA 0,0,0.
+inline void read_blocks(Settings& settings, const char* text) {
+  unsigned* const to = settings.block;
+  unsigned last = 0;
+  if (std::sscanf(text, "%u..%u", &to[0], &last) == 2 && last >= to[0]) {
+    settings.ctas = to[1] = last - to[0] + 1, to[2] = block_range;
+    settings.blocks = text;
+  } else if (std::strchr(text, ';') != nullptr) {
+    for (const char* at = text; at != nullptr && *at != 0; at = std::strchr(at, ';'), at += at != nullptr) {
+      unsigned each[3] = {0, 0, 0};
+      if (std::sscanf(at, "%u,%u,%u", &each[0], &each[1], &each[2]) >= 1) settings.listed.insert(settings.listed.end(), each, each + 3);
+    }
+    settings.ctas = static_cast<unsigned>(settings.listed.size() / 3);
+    to[0] = 0, to[1] = settings.ctas, to[2] = block_list;
+    settings.blocks = text;
+  } else {
+    to[0] = 0;
+    (void)std::sscanf(text, "%u,%u,%u", &to[0], &to[1], &to[2]);
+  }
+}
 
 inline Settings read_settings() {
   Settings settings;
@@ -117,9 +144,10 @@ inline Settings read_settings() {
     const unsigned long value = std::strtoul(text, nullptr, 10);
     if (value >= 1 && value <= (1ul << 20)) settings.capacity = static_cast<unsigned>(value);
   }
-  if (const char* text = std::getenv("AUTOSTAMP_BLOCK")) {
-    unsigned* const to = settings.block;
-    if (std::sscanf(text, "%u,%u,%u", &to[0], &to[1], &to[2]) < 1) to[0] = to[1] = to[2] = 0;
+  if (const char* text = std::getenv("AUTOSTAMP_BLOCK")) read_blocks(settings, text);
+  if (const char* text = std::getenv("AUTOSTAMP_REPEAT")) {
+    const unsigned long value = std::strtoul(text, nullptr, 10);
+    if (value >= 1 && value <= 1024) settings.repeat = static_cast<unsigned>(value);
   }
   if (const char* text = std::getenv("AUTOSTAMP_LAUNCH")) {
     settings.launch = static_cast<unsigned>(std::strtoul(text, nullptr, 10));
@@ -200,6 +228,9 @@ inline std::size_t region_bytes(unsigned capacity) {
   return static_cast<std::size_t>(layout::lanes) * (layout::header_bytes + std::size_t(capacity) * layout::record_bytes);
 }
 
+/// The table that is behind a region where CTAs are listed.
+inline std::size_t table_bytes() { return settings().listed.size() * sizeof(unsigned); }
+
 inline bool is_capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(stream, &status) == cudaSuccess) return status != cudaStreamCaptureStatusNone;
@@ -207,235 +238,13 @@ inline bool is_capturing(cudaStream_t stream) {
   return true;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- drain
+}  // namespace host
+}  // namespace autostamp
 
-inline std::string json_text(const std::string& text) {
-  std::string out = "\"";
-  for (const char each : text) {
-    const unsigned char code = static_cast<unsigned char>(each);
-    char escape[8];
-    if (each == '"' || each == '\\') {
-      out += '\\';
-      out += each;
-    } else if (code < 0x20) {
-      std::snprintf(escape, sizeof escape, "\\u%04x", code);
-      out += escape;
-    } else {
-      out += each;
-    }
-  }
-  return out + '"';
-}
+#include "autostamp_drain.cuh"
 
-inline std::string number(unsigned long long value) { return std::to_string(value); }
-
-inline const std::string& of_device(int device) {
-  std::string& text = state().devices[device];
-  if (!text.empty()) return text;
-  cudaDeviceProp found;
-  int driver = 0, runtime = 0;
-  (void)cudaDriverGetVersion(&driver);
-  (void)cudaRuntimeGetVersion(&runtime);
-  std::string name, capability;
-  int count = 0;
-  if (!failed(cudaGetDeviceProperties(&found, device), "read the properties of the device")) {
-    name = found.name, count = found.multiProcessorCount;
-    capability = std::to_string(found.major) + "." + std::to_string(found.minor);
-  }
-  text = "{\"device\":" + std::to_string(device) + ",\"name\":" + json_text(name) + ",\"compute_capability\":" +
-         json_text(capability) + ",\"sm_count\":" + std::to_string(count) + ",\"driver\":" + std::to_string(driver) +
-         ",\"runtime\":" + std::to_string(runtime) + "}";
-  return text;
-}
-
-inline std::string of_region(const Region& region, std::size_t offset) {
-  return "{\"device\":" + std::to_string(region.device) + ",\"unit\":" + number(region.unit->signature) +
-         ",\"slot\":" + std::to_string(region.slot) + ",\"carrier\":" + (region.is_param ? "\"param\"" : "\"symbol\"") +
-         ",\"place\":" + json_text(region.place) + ",\"function\":" + json_text(region.function) +
-         ",\"name\":" + json_text(region.name) + ",\"stream\":" + number(region.stream) +
-         ",\"is_captured\":" + (region.is_captured ? "true" : "false") + ",\"launch\":" + number(region.launch) +
-         ",\"sequence\":" + number(region.sequence) + ",\"capacity\":" + number(region.capacity) +
-         ",\"offset\":" + number(offset) + ",\"size\":" + number(region.size) + "}";
-}
-
-/// The file's head: a line with the length of the JSON text, then that text.
-inline std::string head(const std::string& how, const std::vector<const Region*>& regions, const std::vector<std::size_t>& offsets) {
-  const State& shared = state();
-  const Settings& set = settings();
-  char program[4096] = "";
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = 0;
-  const char* const keep = set.keep == Keep::last ? "last" : set.keep == Keep::all ? "all" : "one";
-  std::string text = "{\"version\":1,\"pid\":" + std::to_string(getpid()) + ",\"program\":" + json_text(program) +
-                     ",\"drained\":" + json_text(how) + ",\"keep\":" + json_text(keep) + ",\"launch\":" + number(set.launch) +
-                     ",\"block\":[" + number(set.block[0]) + "," + number(set.block[1]) + "," + number(set.block[2]) + "]";
-  std::string units, devices, entries, drops, errors;
-  for (const Unit* unit : shared.units) {
-    units += (units.empty() ? "" : ",");
-    units += "{\"signature\":" + number(unit->signature) + ",\"slots\":" + number(unit->slots) +
-             ",\"launches\":" + number(unit->launches) + ",\"manifest\":" + json_text(unit->manifest) + "}";
-  }
-  std::set<int> numbers;
-  for (const Region* region : regions) numbers.insert(region->device);
-  for (const int device : numbers) devices += (devices.empty() ? "" : ",") + of_device(device);
-  for (std::size_t i = 0; i < regions.size(); ++i) entries += (i == 0 ? "" : ",") + of_region(*regions[i], offsets[i]);
-  for (const auto& item : shared.dropped) {
-    drops += (drops.empty() ? "" : ",");
-    drops += "{\"of\":" + json_text(item.first) + ",\"count\":" + number(item.second) + "}";
-  }
-  for (const std::string& error : shared.errors) errors += (errors.empty() ? "" : ",") + json_text(error);
-  text += ",\"units\":[" + units + "],\"devices\":[" + devices + "],\"regions\":[" + entries + "],\"dropped\":[" + drops +
-          "],\"unused\":" + number(shared.unused) + ",\"errors\":[" + errors + "]}";
-  char line[64];
-  std::snprintf(line, sizeof line, "autostamp drain 1 %zu\n", text.size());
-  return line + text;
-}
-
-/// The kernel's own name, which its first thread left a pointer to. Read in pieces that never cross a multiple of 64 bytes:
-/// how far the module's memory goes is not known.
-inline std::string read_name(unsigned long long at) {
-  std::string name;
-  while (at != 0 && name.size() < 16384) {
-    char piece[64];
-    const std::size_t size = 64 - at % 64;
-    if (cudaMemcpy(piece, reinterpret_cast<const void*>(at), size, cudaMemcpyDeviceToHost) != cudaSuccess) {
-      (void)cudaGetLastError();
-      break;
-    }
-    const std::size_t length = strnlen(piece, size);
-    name.append(piece, length);
-    if (length < size) break;
-    at += size;
-  }
-  return name;
-}
-
-inline bool write_all(int file, const char* bytes, std::size_t size) {
-  while (size > 0) {
-    const ssize_t done = write(file, bytes, size);
-    if (done <= 0) return false;
-    bytes += done, size -= static_cast<std::size_t>(done);
-  }
-  return true;
-}
-
-/// A name in the folder that no other runtime of this process took, and the open file of its temporary form.
-inline int create(std::string& path, const char* stem) {
-  for (unsigned n = 0; n < 10000; ++n) {
-    path = settings().folder + "/" + stem + "-" + std::to_string(getpid()) + "-" + std::to_string(n) + ".bin";
-    if (access(path.c_str(), F_OK) == 0) continue;
-    const int file = open((path + ".tmp").c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) return file;
-    if (access((path + ".tmp").c_str(), F_OK) != 0) break;
-  }
-  return -1;
-}
-
-inline unsigned long long name_address(const char* region, unsigned capacity) {
-  unsigned long long at = 0;
-  const std::size_t lane_bytes = layout::header_bytes + std::size_t(capacity) * layout::record_bytes;
-  std::memcpy(&at, region + layout::warps * lane_bytes + layout::name, sizeof at);
-  return at;
-}
-
-inline bool write_mapped(Region& region, const char* how) {
-  const std::string text = head(how, {&region}, {mapped_offset});
-  if (text.size() > mapped_offset) return false;
-  std::memcpy(region.mapped, text.data(), text.size());
-  return true;
-}
-
-/// True where no warp was bound: the region was given to a launch that did not come, or to a kernel that was not launched.
-inline bool is_unused(const Region& region) {
-  const std::size_t lane_bytes = region.size / layout::lanes;
-  std::vector<char> headers(std::size_t(layout::warps) * layout::header_bytes);
-  if (cudaMemcpy2D(headers.data(), layout::header_bytes, reinterpret_cast<const void*>(region.address), lane_bytes,
-                   layout::header_bytes, layout::warps, cudaMemcpyDeviceToHost) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  for (unsigned warp = 0; warp < layout::warps; ++warp) {
-    unsigned found = 0;
-    std::memcpy(&found, headers.data() + warp * layout::header_bytes + layout::state, sizeof found);
-    if (found != 0) return false;
-  }
-  return true;
-}
-
-/// Reads the regions in device memory and writes them to the drain file; mapped ones get their final head.
-inline void drain_device(int device, std::vector<const Region*>& kept, std::vector<std::vector<char>>& bytes, const char* how) {
-  if (failed(cudaSetDevice(device), "select the device")) return;
-  // Sticky errors of the program end here: what a kernel wrote before it failed is readable only where it is mapped.
-  const bool is_lost = failed(cudaDeviceSynchronize(), "wait for the device");
-  for (Region& region : state().regions) {
-    if (region.device != device) continue;
-    if (region.mapped != nullptr) {
-      if (!is_lost) region.name = read_name(name_address(region.mapped + mapped_offset, region.capacity));
-      write_mapped(region, how);
-      continue;
-    }
-    if (is_lost) continue;
-    if (is_unused(region)) {
-      ++state().unused;
-      continue;
-    }
-    std::vector<char> copy(region.size);
-    const void* const from = reinterpret_cast<const void*>(region.address);
-    if (failed(cudaMemcpy(copy.data(), from, region.size, cudaMemcpyDeviceToHost), "read a region")) continue;
-    region.name = read_name(name_address(copy.data(), region.capacity));
-    kept.push_back(&region);
-    bytes.push_back(std::move(copy));
-  }
-}
-
-inline void write_drain(const std::vector<const Region*>& kept, const std::vector<std::vector<char>>& bytes, const char* how) {
-  State& shared = state();
-  std::vector<std::size_t> offsets(kept.size(), 0);
-  std::string text;
-  for (std::size_t length = 0, last = 1; length != last;) {  // the offsets' own digits count
-    last = length;
-    std::size_t offset = (length + 63) / 64 * 64;
-    for (std::size_t i = 0; i < kept.size(); ++i) offsets[i] = offset, offset += kept[i]->size;
-    text = head(how, kept, offsets);
-    length = text.size();
-  }
-  int file = -1;
-  if (shared.drain_path.empty()) {
-    file = create(shared.drain_path, "drain");
-  } else {
-    file = open((shared.drain_path + ".tmp").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  }
-  const std::string path = shared.drain_path, temporary = path + ".tmp";
-  const std::string gap(offsets.empty() ? 0 : offsets[0] - text.size(), '\0');
-  bool is_whole = file >= 0 && write_all(file, text.data(), text.size()) && write_all(file, gap.data(), gap.size());
-  for (const std::vector<char>& each : bytes) is_whole = is_whole && write_all(file, each.data(), each.size());
-  if (file >= 0 && close(file) != 0) is_whole = false;
-  if (!is_whole || std::rename(temporary.c_str(), path.c_str()) != 0) report("cannot write " + path);
-}
-
-/// Writes what was recorded so far. The file replaces the one of an earlier drain.
-inline void drain(const char* how) {
-  State& shared = state();
-  if (shared.process != getpid()) return;  // nothing was launched, or this is a fork
-  const Hook hook("read the records");
-  std::set<int> devices;
-  for (const Region& region : shared.regions) {
-    if (hook.is_ready) devices.insert(region.device);
-  }
-  std::vector<const Region*> kept;
-  std::vector<std::vector<char>> bytes;
-  shared.unused = 0;
-  for (const int each : devices) drain_device(each, kept, bytes, how);
-  if (hook.is_ready) (void)cudaSetDevice(hook.device);
-  write_drain(kept, bytes, how);
-}
-
-inline void drain_at_exit() {
-  (void)cudaGetLastError();  // what the program did not ask for by now it never will
-  drain("exit");
-}
-
-// -------------------------------------------------------------------------------------------------------------- regions
+namespace autostamp {
+namespace host __attribute__((visibility("hidden"))) {
 
 /// Stamps move only the low word of an address: a region must not cross a 4 GiB boundary.
 inline bool is_crossing(unsigned long long address, std::size_t size) {
@@ -460,7 +269,7 @@ inline bool map_region(Region& region) {
   std::string path;
   const int file = create(path, "mapped");
   if (file < 0) return report("cannot write " + path), false;
-  const std::size_t size = mapped_offset + region.size;
+  const std::size_t size = mapped_offset + region.size + table_bytes();
   region.mapped = map_file(path, file, size);
   close(file);
   void* on_device = nullptr;
@@ -469,7 +278,8 @@ inline bool map_region(Region& region) {
                                "map a file for the device (AUTOSTAMP_RUN must lie in /dev/shm for it)");
   is_done = is_done && !failed(cudaHostGetDevicePointer(&on_device, region.mapped, 0), "map a file for the device");
   region.address = reinterpret_cast<unsigned long long>(on_device) + mapped_offset;
-  is_done = is_done && !is_crossing(region.address, region.size) && write_mapped(region, "mapped");
+  is_done = is_done && !is_crossing(region.address, region.size + table_bytes()) && write_mapped(region, "mapped");
+  if (is_done && table_bytes() != 0) std::memcpy(region.mapped + mapped_offset + region.size, settings().listed.data(), table_bytes());
   is_done = is_done && std::rename((path + ".tmp").c_str(), path.c_str()) == 0;
   if (!is_done) {
     unlink((path + ".tmp").c_str());
@@ -489,17 +299,26 @@ inline void* allocate_device(std::size_t size) {
   return report("cannot allocate a region: all that was found crosses a 4 GiB boundary"), nullptr;
 }
 
+/// Zeroes a region in a stream and puts the table of listed CTAs behind it, which outlives every copy.
+inline bool clear(const Region& region, cudaStream_t stream) {
+  void* const at = reinterpret_cast<void*>(region.address);
+  if (failed(cudaMemsetAsync(at, 0, region.size, stream), "clear a region")) return false;
+  if (table_bytes() == 0) return true;
+  void* const table = reinterpret_cast<void*>(region.address + region.size);
+  const void* const from = settings().listed.data();
+  return !failed(cudaMemcpyAsync(table, from, table_bytes(), cudaMemcpyHostToDevice, stream), "list the blocks");
+}
+
 /// Zeroed device memory. Zeroing goes with the launch's stream; while that is captured, with one of our own and at once.
 inline bool allocate(Region& region, cudaStream_t stream) {
   if (settings().is_mapped && map_region(region)) return true;
-  void* const at = allocate_device(region.size);
+  void* const at = allocate_device(region.size + table_bytes());
   if (at == nullptr) return false;
   region.address = reinterpret_cast<unsigned long long>(at);
-  if (!is_capturing(stream)) return !failed(cudaMemsetAsync(at, 0, region.size, stream), "clear a region");
+  if (!is_capturing(stream)) return clear(region, stream);
   cudaStream_t own = nullptr;
   if (failed(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), "make a stream")) return false;
-  const bool is_clear = !failed(cudaMemsetAsync(at, 0, region.size, own), "clear a region") &&
-                        !failed(cudaStreamSynchronize(own), "clear a region");
+  const bool is_clear = clear(region, own) && !failed(cudaStreamSynchronize(own), "clear a region");
   (void)cudaStreamDestroy(own);
   return is_clear;
 }
@@ -525,7 +344,7 @@ inline Region* region_for(const std::string& key, const Launch& launch) {
     made.place = launch.place.line, made.function = launch.place.function;
     made.stream = reinterpret_cast<unsigned long long>(launch.stream);
     made.capacity = settings().capacity;
-    made.size = region_bytes(made.capacity);
+    made.size = settings().ctas * region_bytes(made.capacity);
     made.launch = launch.ordinal, made.sequence = shared.sequence;
     if (!allocate(made, launch.stream)) {
       shared.regions.pop_back();
@@ -565,6 +384,12 @@ inline std::string key_of(int device, const Unit& unit, int slot) {
 
 inline unsigned count(std::map<std::string, unsigned>& counts, const std::string& key) { return ++counts[key]; }
 
+/// The key of the next launch's region where the last ones are kept: they take turns. With one there is one key.
+inline std::string in_turn(const std::string& key) {
+  const unsigned turn = (count(state().launches, key + ":turns") - 1) % settings().repeat;
+  return turn == 0 ? key : key + ":turn" + std::to_string(turn);
+}
+
 /// Fills the slots of one unit for the next launch. That may be of any of its kernels: in `last` each slot has a region, else
 /// all slots share one, and the signature in it says whose it is.
 inline bool fill(const Unit& unit, const Place& place, cudaStream_t stream, int device, std::vector<Slot>& slots) {
@@ -585,9 +410,10 @@ inline bool fill(const Unit& unit, const Place& place, cudaStream_t stream, int 
     shared.launches[of + ":" + at] = 1;
     is_known = true;
   }
+  const std::string turn = in_turn(of + ":" + (is_known ? at : "shared"));
   for (unsigned i = 0; i < unit.slots; ++i) {
     launch.slot = static_cast<int>(i);
-    slots[i] = slot_of(region_for(key_of(device, unit, launch.slot) + ":" + (is_known ? at : "shared"), launch));
+    slots[i] = slot_of(region_for(std::to_string(i) + "@" + turn, launch));
   }
   return true;
 }
@@ -595,6 +421,7 @@ inline bool fill(const Unit& unit, const Place& place, cudaStream_t stream, int 
 /// Points the symbol of a unit at the regions of the launch that follows in `stream`.
 inline bool set_symbol(const Unit& unit, const Place& place, cudaStream_t stream, int device) {
   State& shared = state();
+  const Settings& set = settings();
   std::vector<Slot> slots(unit.slots, Slot{});
   if (!fill(unit, place, stream, device, slots)) return false;
   const std::string of = key_of(device, unit, -1);
@@ -603,8 +430,12 @@ inline bool set_symbol(const Unit& unit, const Place& place, cudaStream_t stream
   const bool is_same = current != nullptr && std::memcmp(current->data(), slots.data(), size) == 0;
   if (is_same && shared.current_stream[of] == stream && !is_capturing(stream)) return true;
   if (!is_same) {
-    shared.values.push_back(slots);
-    current = &shared.values.back();
+    // Where launches take turns the same values come again and again.
+    current = nullptr;
+    for (std::vector<Slot>& each : shared.values) {
+      if (set.repeat > 1 && each.size() == slots.size() && std::memcmp(each.data(), slots.data(), size) == 0) current = &each;
+    }
+    if (current == nullptr) current = &shared.values.emplace_back(slots);
   }
   shared.current_stream[of] = stream;
   return cudaMemcpyToSymbolAsync(unit.symbol, current->data(), size, 0, cudaMemcpyHostToDevice, stream) == cudaSuccess;
@@ -643,6 +474,7 @@ inline Slot launch_slot(const Unit& unit, unsigned slot, const Place& place, cud
     // Instantiations of one template share a slot but not the host function that launches them; streams may overlap.
     key = of + ":" + place.line + ":" + place.function + ":" + std::to_string(reinterpret_cast<unsigned long long>(stream));
     if (shared.by_key.count(key) == 0 && count(shared.launches, of + ":regions") > most_launches) key = of + ":shared";
+    key = in_turn(key);
   }
   return slot_of(region_for(key, launch));
 }

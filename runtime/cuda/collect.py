@@ -19,6 +19,7 @@ from autostamp.runtime.cuda.instances import Kernel, Row, UnitTable, events_in, 
 from autostamp.runtime.cuda.names import kernel_name, shortened
 from autostamp.runtime.decode import headers_of, signature_of
 from autostamp.runtime.layout import HEADER_BYTES, LANES, RECORD_DTYPE, RELEASED, WARPS, lane_bytes
+from autostamp.runtime.regions import Recorded
 
 LIMIT: Final = 64
 """Launches that the host runtime keeps when all are asked for (`most_launches` in autostamp_host.cuh)."""
@@ -28,31 +29,57 @@ Region = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be kept: kernels whose name `kernel` finds ("": all), and which launches (last, all, or one by number)."""
+    """What is to be kept: kernels whose name `kernel` finds ("": all), and which launches (the last `repeat` ones, all, or one by
+    number).
+    """
 
     kernel: str = ""
     keep: str = "last"
     launch: int = 0
+    repeat: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Kernel traces with their regions by number, and what is to be said about them. Raw bytes, without stale lanes."""
+    """Kernel traces with their regions, and what is to be said about them. Raw bytes, without stale lanes."""
 
     manifest: Manifest
-    regions: Mapping[int, Region]
+    regions: tuple[Recorded, ...]
     findings: tuple[Diagnostic, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A region whose kernel is known."""
+    """One CTA's region whose kernel is known."""
 
     drained: Drained
     data: Region
     unit: UnitTable
     kernel: Kernel
     name: str
+
+    @property
+    def entry_ns(self) -> int:
+        """When the first warp of the CTA was bound."""
+        headers = headers_of(self.data, self.drained.entry.capacity)[:WARPS]
+        return int(headers["entry_ns"][headers["state"] != 0].min())
+
+
+@dataclass(frozen=True, slots=True)
+class _Launches:
+    """What becomes one kernel trace: launches of one kernel in the order in which they ran, each with its CTAs."""
+
+    launches: tuple[tuple[_Found, ...], ...]
+
+    @property
+    def first(self) -> _Found:
+        """What stands for all: they have kernel, device and process in common."""
+        return self.launches[-1][0]
+
+    @property
+    def all(self) -> list[_Found]:
+        """Every CTA of every launch."""
+        return [item for launch in self.launches for item in launch]
 
 
 def collect(
@@ -85,18 +112,40 @@ def collect(
     findings += _dropped(heads, tables)
     files: dict[str, SourceFile] = {}
     traces: list[KernelTrace] = []
-    for number, (item, name) in enumerate(zip(kept, _display(kept), strict=True), 1):
-        traces.append(_trace(number, item, name, row_of))
-        files |= {file: item.unit.files[file] for file in _files_of(traces[-1])}
-        short = shortened(name)
-        findings += [Diagnostic.of("AS5015", kernel=short, detail=note) for note in _notes(item)]
-        shared = sharers_of(item.data, item.drained.entry.capacity)
-        findings += [Diagnostic.of("AS5019", kernel=short, detail=note) for note in shared]
-    regions = {number: item.data for number, item in enumerate(kept, 1)}
+    regions: list[Recorded] = []
+    names = _display([each.first for each in kept])
+    for number, (launches, name) in enumerate(zip(kept, names, strict=True), 1):
+        traces.append(_trace(number, launches, name, row_of))
+        files |= {file: launches.first.unit.files[file] for file in _files_of(traces[-1])}
+        regions += _recorded(number, launches)
+        findings += _doubts(launches, shortened(name))
     manifest = Manifest(MANIFEST_VERSION, tool, tuple(files.values()), tuple(traces))
-    if len({id(item.unit) for item in kept}) == 1:
-        manifest = replace(manifest, unit=kept[0].unit.unit)
-    return Collected(manifest, regions, tuple(dict.fromkeys(findings)))
+    if len({id(each.first.unit) for each in kept}) == 1:
+        manifest = replace(manifest, unit=kept[0].first.unit.unit)
+    return Collected(manifest, tuple(regions), tuple(dict.fromkeys(findings)))
+
+
+def _recorded(number: int, of: _Launches) -> list[Recorded]:
+    """The regions of a kernel trace. Where one CTA of one launch was asked for there is nothing to tell regions apart by."""
+    head = of.first.drained.head
+    if head.chosen is None and head.repeat == 1:
+        return [Recorded(number, of.first.data)]
+    return [
+        Recorded(
+            number, item.data, launch, item.drained.cta, item.drained.block or (0, 0, 0), item.drained.geometry.grid
+        )
+        for launch, ctas in enumerate(of.launches)
+        for item in ctas
+    ]
+
+
+def _doubts(of: _Launches, name: str) -> list[Diagnostic]:
+    doubtful = [note for item in of.all for note in _notes(item)]
+    shared = [note for item in of.all for note in sharers_of(item.data, item.drained.entry.capacity)]
+    return [
+        *(Diagnostic.of("AS5015", kernel=name, detail=note) for note in dict.fromkeys(doubtful)),
+        *(Diagnostic.of("AS5019", kernel=name, detail=note) for note in dict.fromkeys(shared)),
+    ]
 
 
 def _identify(drained: Drained, tables: Mapping[int, UnitTable]) -> _Found | None:
@@ -155,24 +204,42 @@ def visited_events(data: Region, capacity: int) -> Sequence[int]:
     return events_in(words)
 
 
-def _kept(found: Sequence[_Found], wanted: Wanted) -> list[_Found]:
-    """Regions of wanted kernels and launches, in the order of launches.
+def _kept(found: Sequence[_Found], wanted: Wanted) -> list[_Launches]:
+    """Launches of wanted kernels, in the order of launches.
 
-    Where a symbol carries the slot, the host did not know whose launch came: the n-th is counted here.
+    Where a symbol carries the slot, the host did not know whose launch came: the n-th is counted here, and the last ones are
+    those that the device says were the last.
     """
-    named = [item for item in found if re.search(wanted.kernel, item.name)]
+    by_launch: dict[tuple[object, ...], list[_Found]] = {}
+    for item in found:
+        if re.search(wanted.kernel, item.name):
+            drained = item.drained
+            by_launch.setdefault((drained.path, drained.entry.offset, *_where(item), item.name), []).append(item)
+    launches = [tuple(ctas) for ctas in by_launch.values()]
     if wanted.keep == "all":
-        return named
+        return [_Launches((ctas,)) for ctas in launches]
     if wanted.keep == "last":
-        last = {(*_where(item), item.name): item for item in named}
-        return [item for item in named if last[*_where(item), item.name] is item]
+        return _last(launches, wanted.repeat)
     counts: Counter[tuple[int, int, int]] = Counter()
-    kept: list[_Found] = []
-    for item in named:
-        counts[_where(item)] += 1
-        is_it = item.drained.entry.carrier == "param" or counts[_where(item)] == wanted.launch
-        kept += [item] if is_it else []
+    kept: list[_Launches] = []
+    for ctas in launches:
+        counts[_where(ctas[0])] += 1
+        is_it = ctas[0].drained.entry.carrier == "param" or counts[_where(ctas[0])] == wanted.launch
+        kept += [_Launches((ctas,))] if is_it else []
     return kept
+
+
+def _last(launches: Sequence[tuple[_Found, ...]], repeat: int) -> list[_Launches]:
+    """The last `repeat` launches of each kernel, kernels in the order of their last ones."""
+    by_kernel: dict[tuple[object, ...], list[tuple[_Found, ...]]] = {}
+    for ctas in launches:
+        key = (*_where(ctas[0]), ctas[0].name)
+        members = by_kernel.pop(key, [])
+        by_kernel[key] = [*members, ctas]
+    if repeat > 1:
+        for members in by_kernel.values():
+            members.sort(key=lambda ctas: min(item.entry_ns for item in ctas))
+    return [_Launches(tuple(members[-repeat:])) for members in by_kernel.values()]
 
 
 def _where(item: _Found) -> tuple[int, int, int]:
@@ -180,7 +247,7 @@ def _where(item: _Found) -> tuple[int, int, int]:
     return item.drained.head.pid, item.drained.entry.device, item.unit.signature_of(item.kernel)
 
 
-def _missed(found: Sequence[_Found], kept: Sequence[_Found], wanted: Wanted) -> list[Diagnostic]:
+def _missed(found: Sequence[_Found], kept: Sequence[_Launches], wanted: Wanted) -> list[Diagnostic]:
     """AS5018 for what was asked for by name or number and is not there."""
     if kept or not found:
         return []
@@ -221,20 +288,22 @@ def _display(kept: Sequence[_Found]) -> list[str]:
     return names
 
 
-def _trace(number: int, item: _Found, name: str, row_of: Row) -> KernelTrace:
-    entry = item.drained.entry
-    visited = [item.unit.site_of(event) for event in visited_events(item.data, entry.capacity)]
+def _trace(number: int, of: _Launches, name: str, row_of: Row) -> KernelTrace:
+    item, capacity = of.first, of.first.drained.entry.capacity
+    events = dict.fromkeys(event for each in of.all for event in visited_events(each.data, capacity))
+    visited = [item.unit.site_of(event) for event in sorted(events)]
     table = table_of(item.unit, item.kernel.definition, [site for site in visited if site is not None], row_of)
     return KernelTrace(
         number=number,
         kernel=name,
         file=item.kernel.file.key,
-        capacity=entry.capacity,
+        capacity=capacity,
         block=item.drained.head.block,
         region=number,
         signature=item.unit.signature_of(item.kernel),
         barriers=table.barriers,
         instances=table.instances,
+        blocks=item.drained.head.blocks,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autostamp.diagnostics import AutostampError
+from autostamp.model.options import Block, Blocks, parse_blocks
 from autostamp.runtime.cuda.header import MAIN_EXTRA, SINGLE_EXTRA
 from autostamp.runtime.layout import HEADER_BYTES, LANES, WARPS, lane_bytes, region_bytes
 
@@ -44,7 +45,7 @@ class DeviceEntry(msgspec.Struct, frozen=True):
 
 
 class RegionEntry(msgspec.Struct, frozen=True):
-    """Where in the file a region is, and which launch it was given to.
+    """Where in the file the regions of `ctas` CTAs are, one behind the other, and which launch they were given to.
 
     `slot` is the kernel's number in the unit, -1 where the region served whichever kernel came next. `launch` counts the
     launches of that kernel (or unit) from 1, `sequence` all launches of the process. `place` and `function` say where the
@@ -65,6 +66,7 @@ class RegionEntry(msgspec.Struct, frozen=True):
     capacity: int
     offset: int
     size: int
+    ctas: int = 1
 
 
 class Dropped(msgspec.Struct, frozen=True):
@@ -76,7 +78,8 @@ class Dropped(msgspec.Struct, frozen=True):
 
 class Head(msgspec.Struct, frozen=True):
     """The JSON head of a drain file. `drained` is exit, request, or mapped where the program came to neither; `unused` counts
-    regions in device memory that no warp was bound to, which are not in the file.
+    regions in device memory that no warp was bound to, which are not in the file. `blocks` says which CTAs were to record where
+    there were several, `repeat` how many of the last launches.
     """
 
     version: int
@@ -92,6 +95,14 @@ class Head(msgspec.Struct, frozen=True):
     dropped: tuple[Dropped, ...]
     unused: int
     errors: tuple[str, ...]
+    blocks: str = ""
+    repeat: int = 1
+
+    @property
+    def chosen(self) -> Blocks | None:
+        """The CTAs that were to record; None for the one `block`. Raises ValueError for a choice that cannot be read."""
+        found = parse_blocks(self.blocks) if self.blocks else None
+        return found if isinstance(found, Blocks) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +121,26 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """One region with its bytes, `uint8[region_bytes(capacity)]`, and the file that it came from."""
+    """One CTA's region with its bytes, `uint8[region_bytes(capacity)]`, and the file that it came from. `cta` is the CTA's number
+    among the chosen ones.
+    """
 
     entry: RegionEntry
     head: Head
     path: Path
     data: NDArray[np.uint8]
+    cta: int = 0
 
     @property
     def geometry(self) -> Geometry:
         """Blocks and threads of the launch that wrote last."""
         return geometry_of(self.data, self.entry.capacity)
+
+    @property
+    def block(self) -> Block | None:
+        """The CTA's index; None where the grid does not have it."""
+        chosen = self.head.chosen
+        return self.head.block if chosen is None else chosen.block(self.cta, self.geometry.grid)
 
 
 def read_drains(folder: Path) -> tuple[tuple[Head, ...], tuple[Drained, ...]]:
@@ -147,22 +167,31 @@ def read_drain(path: Path) -> tuple[Head, tuple[Drained, ...]]:
         _refuse(path, f"it has version {int(line[1])}, this autostamp reads version {VERSION}")
     try:
         head = msgspec.json.decode(data[line.end() : line.end() + int(line[2])], type=Head, strict=True)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        most = 1 if head.chosen is None else head.chosen.count
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         _refuse(path, str(error))
-    return head, tuple(Drained(entry, head, path, _region(path, data, entry)) for entry in head.regions)
+    if any(not 0 < entry.ctas <= most for entry in head.regions):
+        _refuse(path, f"it has regions of more CTAs than the {most} that were to record")
+    return head, tuple(
+        Drained(entry, head, path, region, cta)
+        for entry in head.regions
+        for cta, region in enumerate(_regions(path, data, entry))
+    )
 
 
 def _refuse(path: Path, detail: str) -> NoReturn:
     raise AutostampError.of("AS6001", path=path, detail=detail)
 
 
-def _region(path: Path, data: bytes, entry: RegionEntry) -> NDArray[np.uint8]:
-    expected = region_bytes(entry.capacity)
+def _regions(path: Path, data: bytes, entry: RegionEntry) -> list[NDArray[np.uint8]]:
+    one = region_bytes(entry.capacity)
+    expected = entry.ctas * one
     if entry.size != expected:
         _refuse(path, f"a region of {entry.size} bytes, where {expected} hold {entry.capacity} records a lane")
     if entry.offset < 0 or entry.offset + entry.size > len(data):
         _refuse(path, f"it ends at byte {len(data)}, in the region that begins at {entry.offset}")
-    return np.frombuffer(data, np.uint8, entry.size, entry.offset).copy()
+    begins = range(entry.offset, entry.offset + entry.size, one)
+    return [np.frombuffer(data, np.uint8, one, begin).copy() for begin in begins]
 
 
 def field(data: NDArray[np.uint8], capacity: int, lane: int, offset: int, count: int = 1) -> tuple[int, ...]:

@@ -11,8 +11,9 @@ from autostamp.runtime import layout
 
 DEVICE_HEADER: Final = "autostamp.cuh"
 HOST_HEADER: Final = "autostamp_host.cuh"
+DRAIN_HEADER: Final = "autostamp_drain.cuh"
 UNIT_HEADER: Final = "autostamp_unit.cuh"
-"""Generated with the stamped files; the other two are the same for all of them."""
+"""Generated with the stamped files; the others are the same for all of them."""
 
 BEGIN: Final = "// layout: begin"
 END: Final = "// layout: end"
@@ -23,7 +24,7 @@ MAIN_EXTRA: Final = {"binds": 40, "releases": 44, "overlap": 48}
 `binds` and `releases` count launches; `overlap` is 1 once a launch was released while another one had the lane bound.
 """
 
-SINGLE_EXTRA: Final = {"name": 0, "grid": 8, "block": 20, "writers": 40}
+SINGLE_EXTRA: Final = {"name": 0, "grid": layout.GRID, "block": 20, "writers": 40}
 """The same for the header of a single-thread lane.
 
 `name` (u64, device address of the kernel's name), `grid` and `block` (3 x u32 each, behind each other) are written for warp 0
@@ -44,7 +45,7 @@ def folder() -> Path:
 
 def header_files() -> dict[str, bytes]:
     """The header files that are the same for every unit, by name."""
-    return {name: (_FOLDER / name).read_bytes() for name in (DEVICE_HEADER, HOST_HEADER)}
+    return {name: (_FOLDER / name).read_bytes() for name in (DEVICE_HEADER, HOST_HEADER, DRAIN_HEADER)}
 
 
 def slot_bytes(region: int, capacity: int, block: tuple[int, int, int]) -> bytes:

@@ -16,15 +16,18 @@ from cutlass import Int32, Int64
 from cutlass._mlir.dialects import llvm
 from cutlass.cutlass_dsl import dsl_user_op
 
-from autostamp.runtime import layout
+from autostamp.model.options import RecordOptions
+from autostamp.runtime import layout, regions
 
 _AT = layout.OFFSET
 
 
 @dsl_user_op
-def _asm(text: str, constraints: str, operands: list[Any], *, loc: Any = None, ip: Any = None) -> None:
-    llvm.inline_asm(
-        None,
+def _asm(
+    text: str, constraints: str, operands: list[Any], *, result: Any = None, loc: Any = None, ip: Any = None
+) -> Any:
+    return llvm.inline_asm(
+        None if result is None else result.mlir_type,
         [operand.ir_value(loc=loc, ip=ip) for operand in operands],
         text,
         constraints,
@@ -34,6 +37,17 @@ def _asm(text: str, constraints: str, operands: list[Any], *, loc: Any = None, i
         loc=loc,
         ip=ip,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Cta:
+    """The running CTA among those that record: `records` is Int32 1 or 0, `number` its number (0 in a CTA that does not record).
+
+    `number` is None where one CTA records, which needs none.
+    """
+
+    records: Any
+    number: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +69,7 @@ def record(cursor: Cursor, word: Any, event: int, *, is_deferred: bool = False) 
     """Store {clock, word} at the cursor if any room is left, and advance it. The store is 8-byte aligned.
 
     `is_deferred`: the instruction before let the warp go on while it waits. A store cannot be issued before that wait is
-    over, so one that marks the record unused comes before the clock (docs/adr/0008).
+    over, so one that marks the record unused comes before the clock (docs/adr/0009).
     """
     low = cursor.low[0]
     clock = "mov.u32 c, %clock;\n"
@@ -90,6 +104,45 @@ def bind(is_writer: Any, header: Any, capacity: int) -> None:
         f"@p st.global.v2.u32 [$1+{single}], {{{room}, 0}}; }}",
         "r,l",
         [is_writer, header],
+    )
+
+
+def bind_launch(is_writer: Any, header: Any, capacity: int, launch: Any) -> None:
+    """Note the launch's number (None: 0) and the size of its grid: what tells several CTAs and launches apart."""
+    second = layout.WARPS * layout.lane_bytes(capacity) + layout.GRID
+    _asm(
+        "{ .reg .pred p; .reg .u32 x, y, z;\n"
+        "setp.ne.s32 p, $0, 0;\n"
+        "mov.u32 x, %nctaid.x;\n"
+        "mov.u32 y, %nctaid.y;\n"
+        "mov.u32 z, %nctaid.z;\n"
+        f"@p st.global.u32 [$1+{_AT['launch']}], $2;\n"
+        f"@p st.global.v2.u32 [$1+{second}], {{x, y}};\n"
+        f"@p st.global.u32 [$1+{second + 8}], z; }}",
+        "r,l,r",
+        [is_writer, header, Int32(0) if launch is None else launch],
+    )
+
+
+def launches_before(records: Any, counter: Any) -> Any:
+    """Int32 how many launches were recorded before this one: what `counter` (Int64, an address) holds; 0 without reading it where
+    `records` is 0. Past the caches: another launch wrote it.
+    """
+    found = _asm(
+        "{ .reg .pred p;\nsetp.ne.s32 p, $1, 0;\nmov.u32 $0, 0;\n@p ld.volatile.global.u32 $0, [$2]; }",
+        "=&r,r,l",
+        [records, counter],
+        result=Int32,
+    )
+    return Int32(found)
+
+
+def count_launch(is_writer: Any, counter: Any) -> None:
+    """Add this launch to the count that the next one reads."""
+    _asm(
+        "{ .reg .pred p;\nsetp.ne.s32 p, $0, 0;\n@p red.global.add.u32 [$1], 1; }",
+        "r,l",
+        [is_writer, counter],
     )
 
 
@@ -128,6 +181,39 @@ def in_block(block: tuple[int, int, int]) -> Any:
     x, y, z = cute.arch.block_idx()
     bx, by, bz = block
     return Int32(((x ^ bx) | (y ^ by) | (z ^ bz)) == 0)
+
+
+def cta(options: RecordOptions) -> Cta:
+    """Whether the running CTA records, and as which one."""
+    blocks = options.blocks
+    if blocks is None:
+        return Cta(in_block(options.block), None if options.repeat == 1 else Int32(0))
+    if blocks.listed:
+        matches = [in_block(block) for block in blocks.listed]
+        records, number = matches[0], Int32(0)
+        for at, match in enumerate(matches[1:], 1):
+            records, number = records | match, number + match * at
+        return Cta(records, number)
+    x, y, z = cute.arch.block_idx()
+    size_x, size_y, _ = cute.arch.grid_dim()
+    linear = x + size_x * (y + size_y * z) - blocks.first
+    records = Int32(linear >= 0) * Int32(linear < blocks.count)
+    return Cta(records, linear * records)
+
+
+def counter(base: Any, cta: Cta, options: RecordOptions) -> Any:
+    """Int64 address of this CTA's and warp's count of launches, behind the regions at `base`."""
+    warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    begin = regions.counters_at(options)
+    return Int64(base) + begin + Int64(cta.number * layout.WARPS + warp) * regions.COUNTER_BYTES
+
+
+def region(base: Any, cta: Cta, launch: Any, options: RecordOptions) -> Any:
+    """Address of the region of this CTA in this launch: a constant where there is one."""
+    if cta.number is None:
+        return base
+    number = cta.number if launch is None else (launch % options.repeat) * options.ctas + cta.number
+    return Int64(base) + Int64(number) * layout.region_bytes(options.capacity)
 
 
 def is_lane_zero() -> Any:

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from autostamp.model.manifest import Payload
+from autostamp.model.options import RecordOptions
 from autostamp.runtime import layout
 from autostamp.runtime.cutedsl.identity import Operand, identify, is_library, name_in_frames
 from autostamp.runtime.cutedsl.trace_builder import Origin, TraceBuilder
@@ -52,6 +53,8 @@ class _Lane:
     builder: TraceBuilder
     function: Any
     frame: FrameType
+    options: RecordOptions
+    base: Any
     header: Any
     cursor: Any
     single: Any
@@ -93,18 +96,25 @@ class Stamper:
             region = RECORDER.region((self._key, kernel, symbol, mlir.type_of(function), _configuration(frame)))
             number, base, high = region.number, region.address, region.address >> 32
         else:
+            # Who passes a buffer made it for one CTA (`record_bytes`), whatever a session before asked for.
+            options = replace(options, blocks=None, repeat=1)
             number, base, high = 0, _address(buffer), None
-        builder = TraceBuilder(kernel, self._key, symbol, options.capacity, options.block, number)
-        in_block = emit.in_block(options.block)
-        is_writer = in_block * emit.is_lane_zero()
-        header = emit.header(base, options.capacity)
+        builder = TraceBuilder(kernel, self._key, symbol, options, number)
+        cta = emit.cta(options)
+        is_writer = cta.records * emit.is_lane_zero()
+        launch = None
+        if options.repeat > 1:
+            launch = emit.launches_before(cta.records, emit.counter(base, cta, options))
+        header = emit.header(emit.region(base, cta, launch, options), options.capacity)
         emit.bind(is_writer, header, options.capacity)
+        if not options.is_plain:
+            emit.bind_launch(is_writer, header, options.capacity, launch)
         cursor = emit.cursor(header, is_writer, options.capacity, high)
         # The one running thread of a single-thread region need not be lane 0 (PTX ISA, elect.sync): every thread has a
         # cursor into the warp's second lane, and the compiler drops it from kernels that have no such region.
         second = header + layout.WARPS * layout.lane_bytes(options.capacity)
-        single = emit.cursor(second, in_block, options.capacity, high)
-        _TRACE.lane = _Lane(builder, function, frame, header, cursor, single)
+        single = emit.cursor(second, cta.records, options.capacity, high)
+        _TRACE.lane = _Lane(builder, function, frame, options, base, header, cursor, single)
 
     def release(self) -> None:
         """Write the lane's header at a kernel exit. Does nothing when no lane is bound here."""
@@ -114,10 +124,13 @@ class Stamper:
         from autostamp.runtime.cutedsl import emit
 
         trace = lane.builder.finish(len(RECORDER.traces) + 1)
-        in_block = emit.in_block(trace.block)
-        emit.release(in_block * emit.is_lane_zero(), lane.cursor, lane.header, trace.signature)
+        cta = emit.cta(lane.options)
+        is_writer = cta.records * emit.is_lane_zero()
+        emit.release(is_writer, lane.cursor, lane.header, trace.signature)
         if lane.uses_single:
-            emit.release_single(in_block, lane.single, lane.header, trace.capacity)
+            emit.release_single(cta.records, lane.single, lane.header, trace.capacity)
+        if lane.options.repeat > 1:
+            emit.count_launch(is_writer, emit.counter(lane.base, cta, lane.options))
         RECORDER.add(trace)
         # One exit is traced of a kernel's several; keeping the lane would keep the whole trace's values alive.
         _TRACE.lane = None

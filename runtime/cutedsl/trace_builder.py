@@ -9,6 +9,7 @@ from typing import Any
 
 from autostamp.diagnostics import AutostampError
 from autostamp.model.manifest import Barrier, Instance, KernelTrace, Payload
+from autostamp.model.options import RecordOptions
 from autostamp.runtime.cutedsl.identity import Identity
 from autostamp.runtime.layout import EVENT_MASK
 
@@ -41,8 +42,7 @@ class TraceBuilder:
     kernel: str
     file: str
     symbol: str
-    capacity: int
-    block: tuple[int, int, int]
+    options: RecordOptions
     region: int
     instances: list[Instance] = field(default_factory=list)
     barriers: list[Barrier] = field(default_factory=list)
@@ -121,11 +121,12 @@ class TraceBuilder:
             number=number,
             kernel=self.kernel,
             file=self.file,
-            capacity=self.capacity,
-            block=self.block,
+            capacity=self.options.capacity,
+            block=self.options.first_block,
             region=self.region,
             signature=self.signature(),
             barriers=tuple(self.barriers),
             instances=tuple(self.instances),
             symbol=self.symbol,
+            blocks="" if self.options.blocks is None else self.options.blocks.text,
         )

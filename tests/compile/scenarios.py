@@ -116,6 +116,29 @@ def by_hand(out: Path) -> dict[str, Any]:
     return {"traces": [msgspec.to_builtins(trace) for trace in RECORDER.traces]}
 
 
+def several(out: Path) -> dict[str, Any]:
+    """One kernel with each choice of CTAs and launches, every one in a session of its own."""
+    from autostamp.model.options import RecordOptions, parse_blocks
+    from autostamp.runtime.recorder import RECORDER
+
+    choices = {
+        "one": RecordOptions(),
+        "range": RecordOptions(blocks=parse_blocks("3..10")),
+        "list": RecordOptions(blocks=parse_blocks("1,0,0;0,2,0")),
+        "repeat": RecordOptions(repeat=3),
+        "both": RecordOptions(blocks=parse_blocks("3..10"), repeat=3),
+    }
+    result = {}
+    for label, options_ in choices.items():
+        opened = session(options=options_)
+        build(out, "two_pipelines", label)
+        (trace,) = tables(opened)
+        region = RECORDER.regions()[-1]
+        result[label] = {"trace": trace, "address": region.address, "size": region.size}
+        opened.close()
+    return result
+
+
 def main(out: Path, name: str) -> None:
     (out / "dump").mkdir(parents=True)
     sys.path.insert(0, str(FIXTURES))

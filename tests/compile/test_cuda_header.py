@@ -17,6 +17,7 @@ import pytest
 
 from autostamp.hooks.native import NativeOptions, run
 from autostamp.model.manifest import MANIFEST_VERSION, Manifest, SourceFile, Unit, UnitFile
+from autostamp.model.options import Blocks, RecordOptions
 from autostamp.model.sync import Kind, Side
 from autostamp.runtime import store
 from autostamp.runtime.cuda import header
@@ -337,6 +338,68 @@ def test_a_block_that_is_not_in_the_grid(program, tmp_path):
     assert (ran.launches(), ran.heads[0].unused) == ([], 3)
 
 
+def ctas(ran: Ran) -> list[tuple[str, int, tuple[int, int, int] | None, int]]:
+    """Carrier, number among the chosen CTAs, block index, and records of its first warp."""
+    return [(each.entry.carrier, each.cta, each.block, records(each)) for each in ran.regions]
+
+
+def test_a_range_of_blocks(program, tmp_path):
+    """The grid has two CTAs: of the regions of three the drain holds those up to the last that ran."""
+    ran = Ran(program, tmp_path, "p1 s2", AUTOSTAMP_BLOCK="0..2")
+    assert ctas(ran) == [
+        ("param", 0, (0, 0, 0), 2),
+        ("param", 1, (1, 0, 0), 2),
+        ("symbol", 0, (0, 0, 0), 4),
+        ("symbol", 1, (1, 0, 0), 4),
+    ]
+    assert (ran.heads[0].blocks, ran.heads[0].block) == ("0..2", (0, 0, 0))
+    assert {each.entry.name for each in ran.regions} == {
+        "void ns::param(int) [with T = float; int N = 4]",
+        "void symbol(int) [with T = float; int N = 4]",
+    }
+
+
+def test_a_range_that_begins_later(program, tmp_path):
+    assert ctas(Ran(program, tmp_path, "p3", AUTOSTAMP_BLOCK="1..8")) == [("param", 0, (1, 0, 0), 6)]
+
+
+def test_listed_blocks(program, tmp_path):
+    ran = Ran(program, tmp_path, "p1 s2", AUTOSTAMP_BLOCK="7,0,0;1,0,0")
+    assert [each for each in ctas(ran) if each[3]] == [("param", 1, (1, 0, 0), 2), ("symbol", 1, (1, 0, 0), 4)]
+    assert ran.heads[0].block == (7, 0, 0)
+    # The first CTA of the list is not in the grid: its region is there, and nothing ran in it.
+    assert [each[3] for each in ctas(ran)] == [0, 2, 0, 4]
+
+
+def test_listed_blocks_while_a_stream_is_captured(program, tmp_path):
+    ran = Ran(program, tmp_path, "t1 b p2 e g", AUTOSTAMP_BLOCK="1,0,0;0,0,0")
+    assert (ran.said, ctas(ran)) == ("", [("param", 0, (1, 0, 0), 4), ("param", 1, (0, 0, 0), 4)])
+
+
+@pytest.mark.parametrize("blocks", ["0..1", "0,0,0;1,0,0"])
+def test_many_mapped_blocks(program, tmp_path, blocks):
+    ran = Ran(program, tmp_path, "p1 a", AUTOSTAMP_MEMORY="mapped", AUTOSTAMP_BLOCK=blocks)
+    assert ran.status == -6
+    assert [each for each in ctas(ran) if each[3]] == [("param", 0, (0, 0, 0), 2), ("param", 1, (1, 0, 0), 2)]
+
+
+def test_the_last_launches_take_turns(program, tmp_path):
+    ran = Ran(program, tmp_path, "p1 p2 p3 p4 s1 s2 s3", AUTOSTAMP_REPEAT="2")
+    assert ran.launches() == [("param", 3, 6), ("param", 4, 8), ("symbol", 2, 4), ("symbol", 3, 6)]
+    assert ran.heads[0].repeat == 2
+    assert [notes_of(each.data, 16) for each in ran.regions] == [[]] * 4
+
+
+def test_launches_of_many_blocks_take_turns(program, tmp_path):
+    ran = Ran(program, tmp_path, "p1 p2 p3", AUTOSTAMP_REPEAT="2", AUTOSTAMP_BLOCK="0..1")
+    assert [(each.entry.launch, each.cta, records(each)) for each in ran.regions] == [
+        (2, 0, 4),
+        (2, 1, 4),
+        (3, 0, 6),
+        (3, 1, 6),
+    ]
+
+
 def test_two_devices(program, tmp_path):
     ran = Ran(program, tmp_path, "p1 s1 d1 p2 s2")
     assert [(each.entry.device, *launch) for each, launch in zip(ran.regions, ran.launches(), strict=True)] == [
@@ -463,3 +526,37 @@ def test_from_the_program_to_the_run_folder(program, tmp_path, monkeypatch):
     )
     # The clock of the stand-in passes 2^32 in the first warp: 20 cycles a visit all the same.
     assert [event.cycles for event in data.traces[1].lanes[0].events] == [10, 20, 30, 40, 50, 60]
+
+
+def test_from_many_blocks_and_launches_to_the_run_folder(program, tmp_path, monkeypatch):
+    """Of three launches of two CTAs the last two: one kernel trace with four regions."""
+    waits = (site(1, "__syncthreads", Kind.WAIT, "CTA", owner="cuda", side=Side.CTA, payload="none"),)
+    kernels = (kernel(1, "ns::param", [("aa", 1)]), kernel(2, "symbol", [("aa", 1)]))
+    file = SourceFile("aa", "host_program.cu", "", "0" * 64, waits, (), kernels, "cuda")
+    write_manifest(
+        tmp_path / "unit.manifest.json",
+        Manifest(MANIFEST_VERSION, "test", (file,), unit=Unit(UNIT, (UnitFile("aa", 0, 0),))),
+    )
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(program.parent))
+    options = NativeOptions(RecordOptions(64, blocks=Blocks(0, 4), repeat=2), manifests=(tmp_path,))
+    result = run([str(program), *["s1", "s2", "s3", "p1"]], tmp_path / "RUN", options)
+    assert [(finding.code, finding.message[:34]) for finding in result.findings] == [
+        ("AS5022", "ns::param<float, 4> was launched 1")
+    ]
+    data = store.load_run(tmp_path / "RUN")
+    assert [(trace.kernel, trace.blocks) for trace in data.manifest.traces] == [
+        ("symbol<float, 4>", "0..3"),
+        ("ns::param<float, 4>", "0..3"),
+    ]
+    found = [
+        (trace.kernel.number, trace.launch, trace.block, trace.grid[0], len(trace.lanes[0].events))
+        for trace in data.recorded
+    ]
+    assert found == [
+        (1, 0, (0, 0, 0), 2, 4),
+        (1, 0, (1, 0, 0), 2, 4),
+        (1, 1, (0, 0, 0), 2, 6),
+        (1, 1, (1, 0, 0), 2, 6),
+        (2, 0, (0, 0, 0), 2, 2),
+        (2, 0, (1, 0, 0), 2, 2),
+    ]

@@ -310,6 +310,7 @@ def test_the_environment_of_a_choice():
         "AUTOSTAMP_CAPACITY": "32",
         "AUTOSTAMP_BLOCK": "1,0,2",
         "AUTOSTAMP_LAUNCH": "3",
+        "AUTOSTAMP_REPEAT": "1",
         "AUTOSTAMP_MEMORY": "mapped",
     }
     assert (options.wanted.keep, options.wanted.launch) == ("one", 3)

@@ -160,7 +160,7 @@ def test_lost_records_are_counted(tmp_path):
 def test_a_region_that_no_warp_was_bound_to_says_nothing(tmp_path):
     write_drain(tmp_path / "drain-1-0.bin", [(entry(), np.zeros(layout.region_bytes(16), np.uint8))])
     found = collected(tmp_path)
-    assert (found.manifest.traces, found.regions, found.findings) == ((), {}, ())
+    assert (found.manifest.traces, found.regions, found.findings) == ((), (), ())
 
 
 def test_headers_of_an_earlier_larger_launch_are_left_out(tmp_path):
@@ -198,7 +198,7 @@ def test_the_last_launch_of_each_kernel_is_kept(tmp_path):
     found = collected(tmp_path)
     names = [trace.kernel for trace in found.manifest.traces]
     assert names == ["third", "second on device 0", "second on device 1"]
-    np.testing.assert_array_equal(found.regions[2], late)
+    np.testing.assert_array_equal(found.regions[1].data, late)
     every = collected(tmp_path, Wanted(keep="all"))
     assert [trace.kernel for trace in every.manifest.traces] == [
         "second on device 0 #1",
@@ -236,7 +236,7 @@ def test_kernels_are_chosen_by_name(tmp_path):
         "third<float, 4>"
     ]
     found = collected(tmp_path, Wanted("gemm"))
-    assert (found.regions, codes(found)) == ({}, ["AS5018"])
+    assert (found.regions, codes(found)) == ((), ["AS5018"])
     assert "recorded were: second, third<float, 4>" in found.findings[0].message
 
 
@@ -421,3 +421,49 @@ def test_nothing_at_all(tmp_path):
     drained: tuple[Drained, ...]
     heads, drained = read_drains(tmp_path)
     assert (heads, drained) == ((), ())
+
+
+def many(regions: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(regions)
+
+
+def test_regions_of_many_ctas_are_one_kernel_trace(tmp_path):
+    """The grid that `region` notes is 4 by 1 by 1. The second CTA was chosen and has not run."""
+    data = many([region(SECOND, {0: VISIT}), np.zeros(layout.region_bytes(16), np.uint8), region(SECOND, {1: VISIT})])
+    write_drain(tmp_path / "drain-1-0.bin", [(entry(ctas=3), data)], blocks="1..5")
+    found = collected(tmp_path)
+    (trace,) = found.manifest.traces
+    assert trace.blocks == "1..5"
+    assert [(each.region, each.launch, each.cta, each.block, each.grid) for each in found.regions] == [
+        (1, 0, 0, (1, 0, 0), (4, 1, 1)),
+        (1, 0, 2, (3, 0, 0), (4, 1, 1)),
+    ]
+    assert [[lane.warp for lane in each.lanes] for each in store.decode_every(found.manifest, found.regions)] == [
+        [0],
+        [1],
+    ]
+
+
+def test_the_last_launches_are_those_of_the_global_timer(tmp_path):
+    """Regions take turns, so the order in which they were first given out says nothing."""
+    regions = []
+    for turn, ns in enumerate((900, 500, 700)):
+        data = region(SECOND, {0: VISIT})
+        data[16:24].view("<u8")[:] = ns
+        data[24:32].view("<u8")[:] = ns + 50
+        regions.append((entry(launch=3, sequence=1 + turn), data))
+    write_drain(tmp_path / "drain-1-0.bin", regions, repeat=2)
+    heads, drained = read_drains(tmp_path)
+    manifests = {SIGNATURE: unit_manifest()}
+    found = collect(heads, drained, manifests, Wanted(repeat=2), "test")
+    assert [(each.region, each.launch) for each in found.regions] == [(1, 0), (1, 1)]
+    lanes = [trace.lanes[0] for trace in store.decode_every(found.manifest, found.regions)]
+    assert [lane.entry_ns for lane in lanes] == [700, 900]
+
+
+@pytest.mark.parametrize(("ctas", "blocks"), [(2, ""), (3, "0..1"), (0, "0..1"), (1, "1..0")])
+def test_more_ctas_than_were_chosen_are_refused(tmp_path, ctas, blocks):
+    data = np.zeros(ctas * layout.region_bytes(16), np.uint8)
+    path = write_drain(tmp_path / "drain-1-0.bin", [(entry(ctas=ctas), data)], blocks=blocks)
+    with pytest.raises(AutostampError, match="AS6001"):
+        read_drains(path.parent)

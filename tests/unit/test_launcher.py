@@ -160,6 +160,7 @@ def test_device_code_is_compiled_from_stamped_copies(bench):
     assert "AUTOSTAMP_WARP_ENTER" in source.read_text()
     assert {path.name for path in (tree.parent / "include").iterdir()} == {
         "autostamp.cuh",
+        "autostamp_drain.cuh",
         "autostamp_host.cuh",
         "autostamp_unit.cuh",
     }

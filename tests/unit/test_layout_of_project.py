@@ -37,6 +37,14 @@ SOURCES = _sources()
 SHIPPED = [path for path in SOURCES if path.parts[0] not in ("tests", "benchmarks")]
 
 
+CUDA = [
+    path.relative_to(ROOT)
+    for folder in LINKED
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in (".cuh", ".cu", ".h") and not path.relative_to(ROOT).as_posix().startswith(DATA)
+]
+
+
 def text(path: Path) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
@@ -49,6 +57,7 @@ def test_sources_were_found():
     assert Path("autostamp/__init__.py") in SOURCES
     assert Path("runtime/layout.py") in SOURCES
     assert not any(path.as_posix().startswith("autostamp/runtime/") for path in SOURCES)
+    assert Path("runtime/cuda/autostamp_host.cuh") in CUDA
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
@@ -69,6 +78,16 @@ def test_module_and_functions_are_short(path):
         and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
     ]
     assert long == []
+
+
+@pytest.mark.parametrize("path", CUDA, ids=name)
+def test_cuda_file_is_short(path):
+    assert text(path).count("\n") <= MAX_MODULE_LINES
+
+
+@pytest.mark.parametrize("path", CUDA, ids=name)
+def test_first_line_of_a_cuda_file_is_the_licence(path):
+    assert text(path).startswith("// SPDX-License-Identifier: Apache-2.0\n")
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=name)

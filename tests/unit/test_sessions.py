@@ -16,8 +16,9 @@ from autostamp.diagnostics import AutostampError
 from autostamp.hooks import session as sessions
 from autostamp.hooks.session import Session
 from autostamp.model.manifest import Instance, KernelTrace, Payload
-from autostamp.model.options import RecordOptions
+from autostamp.model.options import Blocks, RecordOptions
 from autostamp.runtime.buffer import DeviceMemory, NoMemory
+from autostamp.runtime.layout import lane_bytes, region_bytes
 from autostamp.runtime.recorder import Recorder
 from autostamp.runtime.store import load_run
 from tests.simulator.region import Stamp, WarpLog, write_region
@@ -153,3 +154,38 @@ def test_stamped_files_outlive_their_session(process):
     session.close()
     del session
     assert Path(sys.modules[MODULE].helper.__code__.co_filename).is_file()
+
+
+def test_a_session_of_many_ctas_writes_a_region_for_each_that_ran(process, tmp_path):
+    several = RecordOptions(CAPACITY, blocks=Blocks(0, 4), repeat=2)
+    session = Session([MODULE], options=several)
+    session.open()
+    __import__(MODULE)
+    made = trace("gemm")
+    (region,) = sessions.RECORDER.regions()
+    # Four CTAs in two launches, and a count of launches for each of their 32 warps.
+    assert region.size == 8 * region_bytes(CAPACITY) + 4 * 32 * 4
+    for cta, begin in enumerate((100, 40)):
+        log = WarpLog(0, begin, begin + 800, [Stamp(200, 1), Stamp(300, 2)], entry_ns=1 + cta, exit_ns=900)
+        written = write_region(CAPACITY, [log], made.signature).copy()
+        written[32 * lane_bytes(CAPACITY) + 8 :][:12] = np.array([2, 1, 1], "<u4").view(np.uint8)
+        process.arrays[region.address][cta * written.size :][: written.size] = written
+    session.write(tmp_path / "run")
+    run = load_run(tmp_path / "run")
+    assert [(found.block, found.grid, found.launch) for found in run.recorded] == [
+        ((0, 0, 0), (2, 1, 1), 0),
+        ((1, 0, 0), (2, 1, 1), 0),
+    ]
+    assert [finding.code for finding in session.findings()] == ["AS5022"]
+    session.close()
+
+
+def test_another_choice_of_ctas_gets_memory_of_its_own(process):
+    for options in (OPTIONS, RecordOptions(CAPACITY, blocks=Blocks(0, 2)), RecordOptions(CAPACITY, repeat=2)):
+        session = Session([MODULE], options=options)
+        session.open()
+        __import__(MODULE)
+        trace("gemm")
+        session.close()
+    sizes = [region.size // region_bytes(CAPACITY) for region in sessions.RECORDER.regions()]
+    assert sizes == [1, 2, 2]

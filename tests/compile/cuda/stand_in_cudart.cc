@@ -78,34 +78,58 @@ T get(const char* at) {
 
 alignas(64) char pretty[2][256];
 
-/// What a stamped kernel does in the chosen CTA: each warp enters event 1 and exits event 2, `pairs` times.
-void run_kernel(const Slot& slot, dim3 threads, dim3 blocks, int pairs, unsigned signature, const char* name) {
-  if (slot.capacity == 0) return;
-  const unsigned long long last = slot.region + 64 * (64 + slot.capacity * 8ull) - 1;
-  if (slot.region >> 32 != last >> 32) std::fprintf(stderr, "a region crosses a boundary\n");
-  if (slot.block[0] >= blocks.x || slot.block[1] >= blocks.y || slot.block[2] >= blocks.z) return;
-  static unsigned clock = 0xFFFFFF00u;
+/// The number of the region of each CTA of a grid that records, in the order of linear indices (docs/formats/drain.md).
+std::vector<unsigned> chosen(const Slot& slot, dim3 blocks) {
+  std::vector<unsigned> found;
+  const std::size_t one = 64 * (64 + std::size_t(slot.capacity) * 8);
+  const unsigned* const table = reinterpret_cast<const unsigned*>(slot.region + slot.block[1] * one);
+  for (unsigned linear = 0; linear < blocks.x * blocks.y * blocks.z; ++linear) {
+    const unsigned at[3] = {linear % blocks.x, linear / blocks.x % blocks.y, linear / (blocks.x * blocks.y)};
+    if (slot.block[2] == 0x80000000u) {
+      if (linear >= slot.block[0] && linear < slot.block[0] + slot.block[1]) found.push_back(linear - slot.block[0]);
+    } else if (slot.block[2] == 0x80000001u) {
+      for (unsigned i = 0; i < slot.block[1]; ++i) {
+        if (std::memcmp(table + 3 * i, at, sizeof at) == 0) found.push_back(i);
+      }
+    } else if (std::memcmp(slot.block, at, sizeof at) == 0) {
+      found.push_back(0);
+    }
+  }
+  return found;
+}
+
+/// What a stamped kernel does in one CTA that records: each warp enters event 1 and exits event 2, `pairs` times.
+void run_cta(const Slot& slot, unsigned cta, dim3 threads, dim3 blocks, int pairs, unsigned signature, const char* name) {
+  static unsigned long long clock = 0xFFFFFF00u;  // %clock is its low word, %globaltimer all of it
   const std::size_t lane = 64 + std::size_t(slot.capacity) * 8;
-  char* const region = reinterpret_cast<char*>(slot.region);
+  char* const region = reinterpret_cast<char*>(slot.region) + cta * 64 * lane;
   const unsigned warps = (threads.x * threads.y * threads.z + 31) / 32;
   for (unsigned warp = 0; warp < warps; ++warp) {
     char *const main = region + warp * lane, *const single = main + 32 * lane;
     put<unsigned long long>(single, reinterpret_cast<unsigned long long>(name));
     const unsigned geometry[6] = {blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z};
     if (warp == 0) std::memcpy(single + 8, geometry, sizeof geometry);
-    put<unsigned>(main + 0, clock), put<unsigned>(main + 4, 7u), put<unsigned long long>(main + 16, clock);
+    put<unsigned>(main + 0, static_cast<unsigned>(clock)), put<unsigned>(main + 4, 7u), put<unsigned long long>(main + 16, clock);
     put<unsigned>(main + 40, get<unsigned>(main + 40) + 1);
     int left = static_cast<int>(slot.capacity) * 8;
     for (int i = 0; i < 2 * pairs; ++i, left -= 8) {
       clock += 10;
       if (left < 8) continue;
-      put<unsigned>(main + lane - left, clock), put<unsigned>(main + lane - left + 4, 1u + i % 2);
+      put<unsigned>(main + lane - left, static_cast<unsigned>(clock)), put<unsigned>(main + lane - left + 4, 1u + i % 2);
     }
-    put<unsigned>(main + 8, ++clock), put<unsigned>(main + 12, signature);
+    put<unsigned>(main + 8, static_cast<unsigned>(++clock)), put<unsigned>(main + 12, signature);
     put<unsigned long long>(main + 24, get<unsigned long long>(main + 16) + 20u * pairs + 1);
     put<int>(main + 32, left), put<unsigned>(main + 36, 2u);
     put<unsigned>(main + 44, get<unsigned>(main + 44) + 1);
   }
+}
+
+void run_kernel(const Slot& slot, dim3 threads, dim3 blocks, int pairs, unsigned signature, const char* name) {
+  if (slot.capacity == 0) return;
+  const unsigned ctas = slot.block[2] < 0x80000000u ? 1 : slot.block[1];
+  const unsigned long long last = slot.region + ctas * 64 * (64 + slot.capacity * 8ull) - 1;
+  if (slot.region >> 32 != last >> 32) std::fprintf(stderr, "a region crosses a boundary\n");
+  for (const unsigned cta : chosen(slot, blocks)) run_cta(slot, cta, threads, blocks, pairs, signature, name);
 }
 
 }  // namespace
@@ -207,6 +231,9 @@ cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::
 }
 cudaError_t cudaMemsetAsync(void* at, int value, std::size_t size, cudaStream_t stream) {
   return enqueue(stream, [=] { std::memset(at, value, size); });
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind, cudaStream_t stream) {
+  return enqueue(stream, [=] { std::memcpy(to, from, size); });
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t size, std::size_t offset, cudaMemcpyKind, cudaStream_t stream) {
   if (symbols.count(symbol) == 0) return result(cudaErrorInvalidSymbol);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One frame: strips as pixels, then everything that lies over them. Only what is seen is touched. */
 
+import { PASS } from "./document.ts";
 import type { Lane, Strip } from "./lanes.ts";
 import { isDense } from "./detail.ts";
 import { drawAllArrows, drawArrowsOf, type Drawn } from "./flows.ts";
@@ -90,13 +91,13 @@ export class Drawer {
         overlay.drawPasses(pen, names, runs, palette);
         overlay.drawLabels(pen, names, runs, palette);
         const path = view.hasPath ? drawPath(pen, view, palette) : 0;
-        let arrows: Drawn = { drawn: 0, all: 0 };
+        let arrows: Drawn = { drawn: 0, all: 0, isSampled: false };
         if (view.hasAllArrows) arrows = drawAllArrows(pen, names, view, palette);
         for (const picked of [view.hovered, view.selected]) {
             if (!picked) continue;
             overlay.drawFrame(pen, view, picked, palette, picked === view.selected);
             const count = drawArrowsOf(pen, names, view, picked, palette);
-            if (!view.hasAllArrows) arrows = { drawn: arrows.drawn + count, all: arrows.all + count };
+            if (!view.hasAllArrows) arrows = { drawn: arrows.drawn + count, all: arrows.all + count, isSampled: false };
         }
         overlay.drawMeasure(pen, view, view.height - RULER, palette);
         pen.restore();
@@ -131,17 +132,22 @@ export class Drawer {
                 merged += count;
                 continue;
             }
+            const wide: overlay.Run[][] = [];
             for (const lane of row.lanes) {
                 const strip = stripOf(lane);
                 if (!strip) continue;
                 if (isDense(strip, at(lane), this.raster.width)) merged += 1;
                 const seen = this.seen(view, lane)!;
+                const own: overlay.Run[] = [];
+                wide.push(own);
                 drawn += this.raster.strip(strip, at(lane), box(view.layout.places.get(lane)!, lane.row.role), colors, (from, to, category, piece) => {
                     const isWide = to - from >= LABEL * density || category === PASSED;
                     if (!isWide || (view.highlight && colors !== bright)) return;
-                    runs.push({ lane, place: seen, from: from / density, to: to / density, span: strip.pieces.span[piece]! });
+                    own.push({ lane, place: seen, from: from / density, to: to / density, span: strip.pieces.span[piece]! });
                 });
             }
+            for (const own of wide) runs.push(...own);
+            if (wide.length > 1) runs.push(...shared(this.names, wide, { top: row.strips.top - view.scroll, height: row.strips.height }));
         }
         return [drawn, merged];
     }
@@ -173,4 +179,23 @@ export class Drawer {
         }
         return this.inks;
     }
+}
+
+/** Labels for a folded row: runs that all its warps have in common, over the time that they share. */
+function shared(names: Names, wide: readonly (readonly overlay.Run[])[], place: Place): overlay.Run[] {
+    const what = ({ lane: { row }, span }: overlay.Run): string =>
+        `${row.spans.state[span]!} ${names.staged(row.spans.instance[span]!, row.spans.stage[span]!)}`;
+    const [first = [], ...others] = wide;
+    const found: overlay.Run[] = [];
+    for (const run of first) {
+        if (run.lane.row.spans.state[run.span] === PASS) continue;
+        let [from, to] = [run.from, run.to];
+        const isCommon = others.every((own) => {
+            const same = own.find((other) => other.from < to && other.to > from && what(other) === what(run));
+            if (same) [from, to] = [Math.max(from, same.from), Math.min(to, same.to)];
+            return same !== undefined;
+        });
+        if (isCommon && to > from) found.push({ ...run, place, from, to, isShared: true });
+    }
+    return found;
 }

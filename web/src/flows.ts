@@ -15,21 +15,24 @@ export const MOST_ARROWS = 3000;
 export interface Drawn {
     readonly drawn: number;
     readonly all: number;
+    /** True when there are too many to draw each. */
+    readonly isSampled: boolean;
 }
 
 export function drawAllArrows(pen: Pen, names: Names, view: View, palette: Palette): Drawn {
-    let [drawn, all] = [0, 0];
+    let [drawn, all, isSampled] = [0, 0, false];
     for (const number of view.scene.timelines) {
         const offset = view.offset(number);
         const span = view.range.end - view.range.start;
         const most = Math.ceil(MOST_ARROWS / view.scene.timelines.length);
         const found = view.arrows(number).ending(view.range.start - offset, view.range.end - offset + span, most);
         all += found.all;
+        isSampled ||= found.numbers.length < found.all;
         pen.globalAlpha = found.numbers.length > 400 ? 0.45 : 0.75;
         for (const arrow of found.numbers) drawn += drawArrow(pen, names, view, number, arrow, palette, false) ? 1 : 0;
     }
     pen.globalAlpha = 1;
-    return { drawn, all };
+    return { drawn, all, isSampled };
 }
 
 export function drawArrowsOf(pen: Pen, names: Names, view: View, picked: Picked, palette: Palette): number {

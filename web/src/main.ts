@@ -22,7 +22,7 @@ import { Theme } from "./theme.ts";
 import { notes, verdict } from "./verdict.ts";
 import { View, type Picked } from "./view.ts";
 
-const GUTTER = 210;
+const GUTTER = 236;
 
 class Page {
     private readonly canvas = byId<HTMLCanvasElement>("canvas");
@@ -188,7 +188,7 @@ class Page {
         byId("path").setAttribute("aria-pressed", String(view.hasPath));
         const seen = `${figure(view.range.end - view.range.start)} cycles in view`;
         const merged = frame.isMerged ? "; spans below a pixel are merged: heights show shares" : "";
-        const some = view.hasAllArrows && frame.arrows.drawn < frame.arrows.all ? `; ${figure(frame.arrows.drawn)} of ${figure(frame.arrows.all)} arrows` : "";
+        const some = frame.arrows.isSampled ? `; ${figure(frame.arrows.drawn)} of ${figure(frame.arrows.all)} arrows` : "";
         byId("status").textContent = seen + some + merged;
         byId("found").textContent = view.highlight ? `${figure(view.highlight.count)} spans` : "";
         window.clearTimeout(this.later);

@@ -21,27 +21,30 @@ export interface Run {
     readonly from: number;
     readonly to: number;
     readonly span: number;
+    /** True when it stands for all warps of a folded row, whose lengths may differ. */
+    readonly isShared?: boolean;
 }
 
 /** Write into spans what they hold or wait for, as far as it fits. */
 export function drawLabels(pen: Pen, names: Names, runs: readonly Run[], palette: Palette): void {
     pen.font = SMALL;
     pen.textBaseline = "middle";
-    for (const { lane, place, from, to, span } of runs) {
+    pen.lineWidth = 4;
+    pen.lineJoin = "round";
+    for (const { lane, place, from, to, span, isShared } of runs) {
         const { spans } = lane.row;
         const state = spans.state[span];
         if (state === PASS || place.height < 12) continue;
         const name = names.staged(spans.instance[span]!, spans.stage[span]!);
         const cycles = figure(spans.end[span]! - spans.start[span]!);
         const room = to - from - 10;
-        const words = [`${name} \u00b7 ${cycles}`, name, cycles].find((text) => pen.measureText(text).width <= room);
+        const choices = isShared ? [name] : [`${name} \u00b7 ${cycles}`, name, cycles];
+        const words = choices.find((text) => pen.measureText(text).width <= room);
         if (!words) continue;
         const y = place.top + place.height / 2;
         if (state === 1) {
-            pen.fillStyle = palette.sheet;
-            pen.globalAlpha = 0.88;
-            pen.fillRect(from + 3, y - 7, pen.measureText(words).width + 6, 14);
-            pen.globalAlpha = 1;
+            pen.strokeStyle = palette.sheet;
+            pen.strokeText(words, from + 6, y + 0.5);
             pen.fillStyle = palette.ink;
         } else pen.fillStyle = palette.onRole;
         pen.fillText(words, from + 6, y + 0.5);
@@ -118,7 +121,7 @@ export function drawGrid(pen: Pen, view: View, number: number, top: number, bott
     const last = above(marks, view.range.end - offset);
     const x = (cycles: number): number => toPixel(view.range, view.width, cycles + offset);
     pen.fillStyle = palette.ink;
-    pen.globalAlpha = 0.05;
+    pen.globalAlpha = 0.03;
     const [from, to] = [Math.max(x(steady.start), 0), Math.min(x(steady.end), view.width)];
     if (from > 0) pen.fillRect(0, top, Math.min(from, view.width), bottom - top);
     if (to < view.width) pen.fillRect(Math.max(to, 0), top, view.width - to, bottom - top);

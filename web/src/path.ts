@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The critical path over the strips: a thick line through work, dotted where data is in flight. */
+/** The critical path along the lower edge of the strips, where it hides no label: a thick line through work, dotted where data is in flight. */
 
 import { PATH_KINDS } from "./document.ts";
 import type { Pen } from "./overlay.ts";
@@ -26,7 +26,7 @@ export function drawPath(pen: Pen, view: View, palette: Palette): number {
                 const lane = view.laneOf(number, parts.row[i]!);
                 const place = lane && view.layout.places.get(lane);
                 if (!place) continue;
-                const y = place.top + place.height / 2 - view.scroll;
+                const y = place.top + place.height - view.scroll;
                 const from = toPixel(view.range, view.width, parts.start[i]! + offset);
                 const to = toPixel(view.range, view.width, parts.end[i]! + offset);
                 const kind = PATH_KINDS[parts.kind[i]!] ?? "active";

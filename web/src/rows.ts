@@ -30,12 +30,14 @@ export interface Layout {
 const CTA = 24;
 const ROLE = 20;
 const STRIP = 19;
-const THIN = 4;
+const THIN = 5;
 const LEAST = 22;
-const MOST = 44;
+const MOST = 48;
 const IDLE = 8;
 export const SIGNALS = 6;
 const GAP = 5;
+/** Room above the first row. */
+const HEAD = 7;
 
 export function keyOf(timeline: number, role: string): string {
     return `${timeline}/${role}`;
@@ -60,7 +62,7 @@ export function layOut(
 ): Layout {
     const rows: RowBox[] = [];
     const places = new Map<Lane, Place>();
-    let top = 0;
+    let top = HEAD;
     const add = (kind: RowBox["kind"], timeline: number, role: string, members: readonly Lane[], body: number, rest: number): void => {
         const strips = { top, height: body };
         rows.push({ kind, timeline, role, key: keyOf(timeline, role), lanes: members, top, height: body + rest, strips });

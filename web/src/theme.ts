@@ -58,8 +58,8 @@ const DARK: Palette = {
     pass: "#55626f",
     select: "#ffffff",
     path: "#ffffff",
-    onRole: "#0b0f14",
-    roles: ["#4aa3df", "#2fb896", "#a294ea", "#8fa3b5", "#86ccf2", "#acbd52"],
+    onRole: "#ffffff",
+    roles: ["#2f78b5", "#1c8a70", "#7463c8", "#647a8e", "#3f93c9", "#72842a"],
     stalls: ["#ff7b30", "#f6bb34", "#f07fbd", "#c99866", "#e6d94e", "#f4587e", "#f7accf", "#a8a8a8"],
 };
 

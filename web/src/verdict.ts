@@ -38,7 +38,7 @@ export function verdict(report: Report, names: Names, scene: Scene, links: Links
     if (timeline.verdict.lines.length) parts.push(el("ul", { class: "lines" }, ...timeline.verdict.lines.map((line) => el("li", {}, line))));
     parts.push(costOf(timeline.cost));
     const left = el("div", {}, roles(timeline), blame(names, timeline));
-    parts.push(el("div", { class: "tables" }, left, el("div", {}, sites(names, timeline, links))));
+    parts.push(el("div", { class: "tables" }, left, el("div", { class: "wide" }, sites(names, timeline, links))));
     parts.push(more(names, timeline));
     return parts;
 }
@@ -114,16 +114,16 @@ function blame(names: Names, timeline: Timeline): HTMLElement {
     const rows = sorted.map((item) => {
         const by = why[item.ending] ?? (item.by ? `${item.by}${item.ending === "transfer" ? ", by a transfer" : ""}` : "unexplained");
         const share = bar([["stall", item.share]], percent(item.share));
-        return [item.role, `${names.barrier(item.barrier, item.side)} ${item.side}`, by, figure(item.count), figure(item.cycles), share, percent(item.share)];
+        return [item.role, `${names.barrier(item.barrier, item.side)} ${item.side}`, by, figure(item.cycles), share, percent(item.share), figure(item.count)];
     });
     const headings = [
         { name: "role" },
         { name: "waited for" },
         { name: "ended by" },
-        { name: "stalls", isFigure: true },
         { name: "cycles", isFigure: true },
         { name: "" },
         { name: "of its stall", isFigure: true },
+        { name: "stalls", isFigure: true },
     ];
     return table("Who kept whom waiting, in warp-cycles", headings, rows);
 }
@@ -140,20 +140,21 @@ function sites(names: Names, timeline: Timeline, links: Links): HTMLElement {
             open,
             names.called(site.instance, -1),
             site.role,
+            figure(site.total),
+            percent(share),
             figure(site.count),
             figure(site.median),
             `${figure(site.p10)}\u2013${figure(site.p90)}`,
             figure(site.longest),
-            figure(site.total),
-            percent(share),
         ];
     });
     const headings = [
         { name: "line" },
         { name: "wait" },
         { name: "role" },
-        ...["stalls", "median", "p10\u2013p90", "longest", "total"].map((name) => ({ name, isFigure: true })),
+        { name: "total", isFigure: true },
         { name: "of role", isFigure: true, hint: "of the role\u2019s whole time" },
+        ...["stalls", "median", "p10\u2013p90", "longest"].map((name) => ({ name, isFigure: true })),
     ];
     return table("Stalls by source line, in cycles", headings, rows);
 }

@@ -131,7 +131,7 @@ def document(timelines: Sequence[Mapping[str, Any]], **changes: Any) -> dict[str
 
 def write(document: Mapping[str, Any], path: Path) -> Path:
     """The page with the document in it, as a file."""
-    packed = base64.b64encode(gzip.compress(json.dumps(document).encode(), mtime=0)).decode()
+    packed = base64.b64encode(gzip.compress(json.dumps(document).encode(), compresslevel=1, mtime=0)).decode()
     script = f'<script type="application/octet-stream" id="autostamp-document">{packed}</script>'
     page = PAGE.read_text(encoding="utf-8")
     assert page.count("<!--AUTOSTAMP-DOCUMENT-->") == 1

@@ -57,7 +57,7 @@ export function drawPasses(pen: Pen, names: Names, runs: readonly Run[], palette
     for (const { lane, place, from, to, span } of runs) {
         if (lane.row.spans.state[span] !== PASS) continue;
         pen.strokeStyle = pen.fillStyle = palette.stalls[names.lookOf(lane.row.spans.instance[span]!)]!;
-        const middle = (from + to) / 2;
+        const middle = Math.floor((from + to) / 2) + 0.5;
         const y = place.top + place.height / 2;
         if (to - from >= 5) pen.strokeRect(from + 0.5, place.top + 4.5, to - from - 1, place.height - 9);
         pen.fillRect(middle - 0.5, place.top + 2, 1, place.height - 4);
@@ -67,24 +67,36 @@ export function drawPasses(pen: Pen, names: Names, runs: readonly Run[], palette
     }
 }
 
-/** Signals as ticks below the strips, at most one a pixel; returns how many columns have one. */
+/**
+ * Signals as ticks below the strips, at most one a pixel; returns how many were drawn. Where nearly every pixel has one they
+ * are faint, or their row would look like a long stall.
+ */
 export function drawSignals(pen: Pen, names: Names, view: View, row: RowBox, palette: Palette, isDimmed: boolean): number {
     const top = row.strips.top + row.strips.height + 1 - view.scroll;
     const perPixel = (view.range.end - view.range.start) / view.width;
+    const taken = new Uint8Array(Math.ceil(view.width) + 2);
     let drawn = 0;
-    pen.globalAlpha = isDimmed ? 0.25 : 1;
     for (const lane of row.lanes) {
         const { at, instance } = lane.row.signals;
         let i = above(at, view.range.start - lane.offset - 1);
         while (i < at.length) {
             const x = toPixel(view.range, view.width, at[i]! + lane.offset);
             if (x > view.width) break;
-            pen.fillStyle = palette.stalls[names.lookOf(instance[i]!)]!;
-            pen.fillRect(Math.round(x) - 0.5, top, 1.5, SIGNALS - 1);
-            drawn += 1;
+            const column = Math.max(Math.round(x), 0);
+            if (!taken[column]) {
+                taken[column] = names.lookOf(instance[i]!) + 1;
+                drawn += 1;
+            }
             i = perPixel > 1 ? above(at, at[i]! + perPixel - 1, i + 1) : i + 1;
         }
     }
+    const crowd = drawn / view.width;
+    pen.globalAlpha = (isDimmed ? 0.25 : 1) * (crowd > 0.3 ? Math.max(1.3 - crowd, 0.25) : 1);
+    taken.forEach((look, column) => {
+        if (!look) return;
+        pen.fillStyle = palette.stalls[look - 1]!;
+        pen.fillRect(column - 0.5, top, 1.5, SIGNALS - 1);
+    });
     pen.globalAlpha = 1;
     return drawn;
 }

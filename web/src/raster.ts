@@ -164,7 +164,7 @@ export class Raster {
     /** Hatching, or its plain line colour where it is too small for lines to show. A frame sets wide runs apart. */
     private hatch(left: number, right: number, top: number, bottom: number, tile: Tile, isFramed: boolean): void {
         const { pixels, size, edge } = tile;
-        const isPlain = bottom - top < 5 && right - left < 5;
+        const isPlain = bottom - top < 3 && right - left < 5;
         for (let y = Math.max(top, 0); y < Math.min(bottom, this.height); y += 1) {
             const line = y * this.width;
             if (isPlain || (isFramed && (right - left <= 2 || y === top || y === bottom - 1))) {

@@ -103,7 +103,10 @@ function roles(timeline: Timeline): HTMLElement {
 }
 
 function blame(names: Names, timeline: Timeline): HTMLElement {
-    if (!timeline.blame.length) return el("p", { class: "faint" }, "No stall, so nobody to blame for one.");
+    if (!timeline.blame.length) {
+        const isStalled = timeline.roles.some((role) => role.stall > 0);
+        return el("p", { class: "faint" }, isStalled ? "The document names no cause of any stall." : "No warp stalled.");
+    }
     const why: Readonly<Record<string, string>> = {
         group: "its own asynchronous group",
         granted: "nobody: the first round of a ring is free",
@@ -122,7 +125,7 @@ function blame(names: Names, timeline: Timeline): HTMLElement {
         { name: "ended by" },
         { name: "cycles", isFigure: true },
         { name: "" },
-        { name: "of its stall", isFigure: true },
+        { name: "share", isFigure: true, hint: "of all the role\u2019s stall" },
         { name: "stalls", isFigure: true },
     ];
     return table("Who kept whom waiting, in warp-cycles", headings, rows);

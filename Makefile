@@ -33,12 +33,12 @@ corpus: $(VENV)/.ready
 
 # The report's page. What they install is pinned by web/package-lock.json; node comes from PATH, or else from PyPI.
 web: web/node_modules/.ready
-	PYTHON=$(CURDIR)/$(VENV)/bin/python web/npm.sh run --silent build
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh run --silent build
 
 web-check: web/node_modules/.ready
-	PYTHON=$(CURDIR)/$(VENV)/bin/python web/npm.sh run --silent types
-	PYTHON=$(CURDIR)/$(VENV)/bin/python web/npm.sh run --silent test
-	PYTHON=$(CURDIR)/$(VENV)/bin/python web/npm.sh run --silent check
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh run --silent types
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh run --silent test
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh run --silent check
 
 clean:
 	rm -rf $(VENV) $(FLASH_VENV) web/node_modules build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
@@ -60,5 +60,5 @@ $(FLASH_VENV)/.ready: pyproject.toml tests/flash/requirements.txt
 
 web/node_modules/.ready: web/package.json web/package-lock.json $(VENV)/.ready
 	@command -v npm >/dev/null || $(VENV)/bin/python $(PIP) install -e '.[web]'
-	PYTHON=$(CURDIR)/$(VENV)/bin/python web/npm.sh ci --ignore-scripts
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh ci --ignore-scripts
 	@touch $@

@@ -136,7 +136,8 @@ def write(document: Mapping[str, Any], path: Path) -> Path:
     page = PAGE.read_text(encoding="utf-8")
     assert page.count("<!--AUTOSTAMP-DOCUMENT-->") == 1
     path.write_text(
-        page.replace("<!--AUTOSTAMP-DOCUMENT-->", script).replace("AUTOSTAMP-TITLE", document["title"]), encoding="utf-8"
+        page.replace("<!--AUTOSTAMP-DOCUMENT-->", script).replace("AUTOSTAMP-TITLE", document["title"]),
+        encoding="utf-8",
     )
     return path
 
@@ -178,6 +179,9 @@ def small() -> dict[str, Any]:
         "slack": [{"role": "load", "least": 10, "median": 20, "arrows": 4}],
     }  # fmt: skip
     stall = {"p10": 3100, "median": 3100, "p90": 3100, "longest": 3100}
+    short = {"p10": 500, "median": 500, "p90": 500, "longest": 500}
+    # 4 and 2000 cycles, percentiles between them in proportion to rank.
+    mixed = {"p10": 203.6, "median": 1002, "p90": 1800.4, "longest": 2000}
     return document(
         [
             timeline(
@@ -193,8 +197,8 @@ def small() -> dict[str, Any]:
                 cost={"time_ratio": 1.13, "registers": [168, 168], "spills": [0, 0], "schedule_distance": 12, "lost": 0},
                 sites=[
                     {"instance": WAIT, "role": "mma", "count": 4, "total": 12_400, **stall},
-                    {"instance": SYNC, "role": "mma", "count": 4, "total": 2000, "p10": 500, "median": 500, "p90": 500, "longest": 500},
-                    {"instance": ACQUIRE, "role": "load", "count": 2, "total": 2004, "p10": 4, "median": 1002, "p90": 2000, "longest": 2000},
+                    {"instance": SYNC, "role": "mma", "count": 4, "total": 2000, **short},
+                    {"instance": ACQUIRE, "role": "load", "count": 2, "total": 2004, **mixed},
                 ],
             )
         ]
@@ -221,7 +225,12 @@ def many(spans: int, warps: int = 12) -> dict[str, Any]:
             "visit": np.arange(each) // 2, "stage": np.arange(each) // 2 % 2, "cause": np.full(each, -1),
         }  # fmt: skip
         at = end[state == ACTIVE]
-        signal = {"at": at, "instance": np.full(len(at), RELEASE), "visit": np.arange(len(at)), "stage": np.zeros(len(at))}
+        signal = {
+            "at": at,
+            "instance": np.full(len(at), RELEASE),
+            "visit": np.arange(len(at)),
+            "stage": np.zeros(len(at)),
+        }
         stall, active = int(lengths[state == STALL].sum()), int(lengths[state == ACTIVE].sum())
         last = int(end[-1]) + 100
         rows.append(

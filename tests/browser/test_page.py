@@ -305,6 +305,20 @@ def test_a_click_tells_all_about_a_span_and_finds_its_line(open_page: Open) -> N
     assert look(page, "selection") is None
 
 
+def test_the_line_of_a_selected_span_is_scrolled_into_sight(open_page: Open) -> None:
+    document = documents.small()
+    document["sources"][0]["text"] = "pad()\n" * 400 + documents.SOURCE
+    for site in document["sites"]:
+        site["line"] += 400
+    page = open_page(document)
+    page.locator("#source").evaluate("pane => { pane.scrollTop = 0; }")
+    click(page, *MMA_WAIT)
+    pane, line = page.locator("#source").bounding_box(), page.locator("#source [data-line='408']").bounding_box()
+    assert pane["y"] < line["y"] < pane["y"] + pane["height"] - line["height"]
+    page.mouse.move(*place(page, *MMA_WAIT))
+    expect(page.locator("#tip")).to_be_hidden()
+
+
 def test_the_tooltip_says_what_is_under_the_pointer(open_page: Open) -> None:
     page = open_page(documents.small())
     page.mouse.move(*place(page, 0, 2000))
@@ -419,7 +433,9 @@ def test_tab_reaches_the_tools_the_roles_and_the_timeline(open_page: Open) -> No
 
 
 @pytest.mark.parametrize(("scheme", "first", "second"), [("light", "light", "dark"), ("dark", "dark", "light")])
-def test_the_theme_follows_the_system_until_it_is_switched(open_page: Open, scheme: str, first: str, second: str) -> None:
+def test_the_theme_follows_the_system_until_it_is_switched(
+    open_page: Open, scheme: str, first: str, second: str
+) -> None:
     page = open_page(documents.small(), color_scheme=scheme)
     assert look(page, "theme") == first
     before = pixels(page, *UNTRACKED)

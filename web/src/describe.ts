@@ -3,6 +3,7 @@
 
 import { ACTIVE, ENDINGS, PASS, STALL, type Timeline } from "./document.ts";
 import type { Names } from "./names.ts";
+import { above } from "./pieces.ts";
 import { duration, figure } from "./scale.ts";
 
 export interface Line {
@@ -34,7 +35,7 @@ export function describe(names: Names, timeline: Timeline, row: number, span: nu
         { name: "warp", text: `${warp} of role ${role || "(none)"}` },
         { name: "barrier", text: names.barrierOf(instance) + (side ? `, ${side}` : "") },
         { name: "stage", text: stage < 0 ? "unknown" : `${stage}${stages ? ` of ${stages}` : ""}` },
-        { name: "iteration", text: `visit ${figure(spans.visit[span]!)} of this wait by this warp` },
+        { name: "iteration", text: iteration(timeline, spans.start[span]!, spans.visit[span]!) },
     ];
     if (state === "pass") lines.push({ name: "cause", text: "the barrier was complete already: no longer than a ready wait takes" });
     if (state === "stall") lines.push(...cause(names, timeline, spans.cause[span]!));
@@ -46,6 +47,14 @@ export function describe(names: Names, timeline: Timeline, row: number, span: nu
         where: names.where(instance),
         source: names.text(instance),
     };
+}
+
+/** The warp's own count of this wait, and the iteration of the steady state that the span begins in. */
+function iteration(timeline: Timeline, start: number, visit: number): string {
+    const own = `visit ${figure(visit)} of this wait by this warp`;
+    const marks = timeline.steady?.marks;
+    const number = marks ? above(marks, start) - 1 : -1;
+    return marks && number >= 0 && number < marks.length - 1 ? `${own}, in iteration ${figure(number)} of the steady state` : own;
 }
 
 /** Who ended the stall, and how its cycles divide. */

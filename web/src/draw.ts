@@ -143,7 +143,10 @@ export class Drawer {
                 drawn += this.raster.strip(strip, at(lane), box(view.layout.places.get(lane)!, lane.row.role), colors, (from, to, category, piece) => {
                     const isWide = to - from >= LABEL * density || category === PASSED;
                     if (!isWide || (view.highlight && colors !== bright)) return;
-                    own.push({ lane, place: seen, from: from / density, to: to / density, span: strip.pieces.span[piece]! });
+                    const span = strip.pieces.span[piece]!;
+                    const { start, end } = lane.row.spans;
+                    const isWhole = strip.pieces.start[piece] === start[span] && strip.pieces.end[piece] === end[span];
+                    own.push({ lane, place: seen, from: from / density, to: to / density, span, isWhole });
                 });
             }
             for (const own of wide) runs.push(...own);

@@ -16,7 +16,7 @@ export const HELP: readonly (readonly [string, string])[] = [
     ["alt + wheel", "scroll the rows"],
     ["drag", "measure cycles and time"],
     ["F", "fit everything"],
-    ["click", "select a span; again on its line: all spans of the line"],
+    ["click", "select a span; a source line: highlight its spans"],
     ["\u2190 \u2192 \u2191 \u2193", "previous, next span; warp above, below"],
     ["Enter, double click", "zoom to the selected span"],
     ["/", "search; Enter: next match, shift + Enter: previous"],

@@ -199,6 +199,7 @@ class Page {
 
     private selected(picked: Picked | null): void {
         const details = byId("details");
+        byId("tip").hidden = true;
         if (!picked) {
             details.replaceChildren(el("p", { class: "faint" }, "None. Click a span, or move with the arrow keys when the timeline has the focus."));
             byId("spoken").textContent = "";
@@ -216,9 +217,11 @@ class Page {
         const isSame = picked?.lane === view.hovered?.lane && picked?.span === view.hovered?.span;
         view.hovered = picked;
         const tip = byId("tip");
-        tip.hidden = !picked;
-        if (picked) {
-            if (!isSame) tip.replaceChildren(facts(describePicked(view, this.names, picked)));
+        // What is selected is described in its pane already; a tooltip would only hide its arrows.
+        const isShown = picked !== null && !(picked.lane === view.selected?.lane && picked.span === view.selected.span);
+        tip.hidden = !isShown;
+        if (picked && isShown) {
+            if (!isSame || !tip.hasChildNodes()) tip.replaceChildren(facts(describePicked(view, this.names, picked)));
             const { clientX: x, clientY: y } = event;
             const box = tip.getBoundingClientRect();
             tip.style.left = `${Math.max(Math.min(x + 14, window.innerWidth - box.width - 8), 4)}px`;

@@ -21,6 +21,8 @@ export interface Run {
     readonly from: number;
     readonly to: number;
     readonly span: number;
+    /** True when the run is the whole span, not a piece of one that others cut. */
+    readonly isWhole: boolean;
     /** True when it stands for all warps of a folded row, whose lengths may differ. */
     readonly isShared?: boolean;
 }
@@ -31,20 +33,24 @@ export function drawLabels(pen: Pen, names: Names, runs: readonly Run[], palette
     pen.textBaseline = "middle";
     pen.lineWidth = 4;
     pen.lineJoin = "round";
-    for (const { lane, place, from, to, span, isShared } of runs) {
+    for (const { lane, place, from, to, span, isWhole, isShared } of runs) {
         const { spans } = lane.row;
         const state = spans.state[span];
         if (state === PASS || place.height < 12) continue;
         const name = names.staged(spans.instance[span]!, spans.stage[span]!);
         const cycles = figure(spans.end[span]! - spans.start[span]!);
         const room = to - from - 10;
-        const choices = isShared ? [name] : [`${name} \u00b7 ${cycles}`, name, cycles];
+        const choices = isShared || !isWhole ? [name] : [`${name} \u00b7 ${cycles}`, name, cycles];
         const words = choices.find((text) => pen.measureText(text).width <= room);
         if (!words) continue;
+        const width = pen.measureText(words).width;
         const y = place.top + place.height / 2;
         if (state === 1) {
             pen.strokeStyle = palette.sheet;
-            pen.strokeText(words, from + 6, y + 0.5);
+            if (width * 1.4 < room) {
+                pen.fillStyle = palette.sheet;
+                pen.fillRect(from + 3, y - 7, width + 6, 14);
+            } else pen.strokeText(words, from + 6, y + 0.5);
             pen.fillStyle = palette.ink;
         } else pen.fillStyle = palette.onRole;
         pen.fillText(words, from + 6, y + 0.5);
@@ -125,7 +131,8 @@ export function drawGaps(pen: Pen, view: View, lane: Lane, place: Place, palette
 
 /** Where iterations begin, over the rows of one timeline from `top` to `bottom`. */
 export function drawGrid(pen: Pen, view: View, number: number, top: number, bottom: number, palette: Palette): void {
-    const steady = view.timeline(number).steady;
+    const timeline = view.timeline(number);
+    const { steady } = timeline;
     if (!steady) return;
     const offset = view.offset(number);
     const { marks } = steady;
@@ -134,9 +141,10 @@ export function drawGrid(pen: Pen, view: View, number: number, top: number, bott
     const x = (cycles: number): number => toPixel(view.range, view.width, cycles + offset);
     pen.fillStyle = palette.ink;
     pen.globalAlpha = 0.03;
-    const [from, to] = [Math.max(x(steady.start), 0), Math.min(x(steady.end), view.width)];
-    if (from > 0) pen.fillRect(0, top, Math.min(from, view.width), bottom - top);
-    if (to < view.width) pen.fillRect(Math.max(to, 0), top, view.width - to, bottom - top);
+    for (const [from, to] of [[timeline.start, steady.start], [steady.end, timeline.end]] as const) {
+        const [left, right] = [Math.max(x(from), 0), Math.min(x(to), view.width)];
+        if (right > left) pen.fillRect(left, top, right - left, bottom - top);
+    }
     pen.globalAlpha = 0.3;
     const stride = 2 ** Math.max(Math.ceil(Math.log2((7 * (last - first)) / view.width)), 0);
     for (let i = first - (first % stride); i < last; i += stride) pen.fillRect(Math.round(x(marks[i]!)), top, 1, bottom - top);

@@ -78,8 +78,7 @@ export class SourcePane {
         this.marked = this.root.querySelector(`[data-line="${line}"]`);
         this.marked?.classList.add("marked");
         if (!this.marked) return;
-        const at = this.marked.offsetTop - this.root.offsetTop;
-        this.root.scrollTop = at - this.root.clientHeight / 2 + this.marked.offsetHeight / 2;
+        this.centre(this.marked);
     }
 
     /** Which line's spans are highlighted, as `source:line`; empty: none. */
@@ -112,7 +111,11 @@ export class SourcePane {
         this.press(this.pressed);
         const hot = [...own].sort((a, b) => b[1].cycles - a[1].cycles)[0]?.[0];
         const element = hot === undefined ? null : this.root.querySelector<HTMLElement>(`[data-line="${hot}"]`);
-        if (element) this.root.scrollTop = element.offsetTop - this.root.offsetTop - this.root.clientHeight / 2;
+        if (element) this.centre(element);
+    }
+
+    private centre(line: HTMLElement): void {
+        this.root.scrollTop = line.offsetTop - (this.root.clientHeight - line.offsetHeight) / 2;
     }
 
     private row(source: number, number: number, text: string, total: LineTotal | undefined, most: number): HTMLElement {

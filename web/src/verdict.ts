@@ -18,7 +18,7 @@ export interface Links {
 export function notes(report: Report, scene: Scene): HTMLElement[] {
     const lost = scene.timelines.map((index) => report.timelines[index]!.lost).reduce((a, b) => a + b, 0);
     const texts = [...report.notes];
-    if (lost) texts.unshift(`${figure(lost)} records were lost: lanes were full. What follows the last record of such a warp is unknown.`);
+    if (lost && !texts.some((text) => /\blost\b/i.test(text))) texts.unshift(`${figure(lost)} records were lost: lanes were full. What follows the last record of such a warp is unknown.`);
     return texts.map((text) => el("p", { class: "note", role: "note" }, el("strong", {}, "Note"), ` ${text}`));
 }
 

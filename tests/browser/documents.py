@@ -210,6 +210,7 @@ def many(spans: int, warps: int = 12) -> dict[str, Any]:
     rng = np.random.default_rng(7)
     each = spans // warps
     rows = []
+    sent: list[np.ndarray] = []
     for warp in range(warps):
         lengths = rng.integers(30, 400, each)
         gaps = rng.integers(0, 60, each)
@@ -225,6 +226,7 @@ def many(spans: int, warps: int = 12) -> dict[str, Any]:
             "visit": np.arange(each) // 2, "stage": np.arange(each) // 2 % 2, "cause": np.full(each, -1),
         }  # fmt: skip
         at = end[state == ACTIVE]
+        sent.append(at[::2])
         signal = {
             "at": at,
             "instance": np.full(len(at), RELEASE),
@@ -246,4 +248,12 @@ def many(spans: int, warps: int = 12) -> dict[str, Any]:
         {"instance": ACQUIRE, "role": "load", **NO_SPREAD, "total": total[0]},
         {"instance": WAIT, "role": "mma", **NO_SPREAD, "total": total[1]},
     ]
-    return document([timeline(rows, sites=sites)])
+    # One arrow for every other hold, to the next warp.
+    number = np.concatenate(sent)
+    zeros = np.zeros(len(number), dtype=np.int64)
+    to_row = np.concatenate([np.full(len(one), (warp + 1) % warps) for warp, one in enumerate(sent)])
+    arrows = {name: column(zeros) for name in ARROW_COLUMNS} | {
+        "from_row": column((to_row - 1) % warps), "from": column(number), "from_instance": column(zeros + RELEASE),
+        "to_row": column(to_row), "to": column(number + 40), "to_instance": column(zeros + WAIT),
+    }  # fmt: skip
+    return document([timeline(rows, sites=sites, arrows=arrows)])

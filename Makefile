@@ -7,7 +7,7 @@ VENV := .venv
 FLASH_VENV := .venv-flash
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-flash test-cutlass lint corpus clean
+.PHONY: demo test test-flash test-cutlass lint corpus web web-check clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.ready
@@ -31,8 +31,17 @@ lint: $(VENV)/.ready
 corpus: $(VENV)/.ready
 	$(VENV)/bin/python -m tests.corpus
 
+# The report's page. What they install is pinned by web/package-lock.json; node comes from PATH, or else from PyPI.
+web: web/node_modules/.ready
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh run --silent build
+
+web-check: web/node_modules/.ready
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh run --silent types
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh run --silent test
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh run --silent check
+
 clean:
-	rm -rf $(VENV) $(FLASH_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(FLASH_VENV) web/node_modules build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 $(VENV)/.ready: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python from 3.11 to 3.13 with venv was found; name one with PYTHON=..." >&2; exit 1; }
@@ -47,4 +56,9 @@ $(FLASH_VENV)/.ready: pyproject.toml tests/flash/requirements.txt
 	$(PYTHON) -m venv --clear $(FLASH_VENV)
 	$(FLASH_VENV)/bin/python $(PIP) install torch==2.13.0
 	$(FLASH_VENV)/bin/python $(PIP) install -r tests/flash/requirements.txt -e '.[dev]'
+	@touch $@
+
+web/node_modules/.ready: web/package.json web/package-lock.json $(VENV)/.ready
+	@command -v npm >/dev/null || $(VENV)/bin/python $(PIP) install -e '.[web]'
+	PYTHON=$(abspath $(VENV))/bin/python web/npm.sh ci --ignore-scripts
 	@touch $@

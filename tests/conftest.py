@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that need a GPU or FlashAttention are skipped, and counted, where there is none."""
+"""Tests that need a GPU, FlashAttention or Chromium are skipped, and counted, where there is none."""
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
 
 import pytest
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
 def _why_no_gpu() -> str:
@@ -20,8 +23,12 @@ def _why_no_flash() -> str:
     return f"not installed: {', '.join(missing)} (make test-flash)" if missing else ""
 
 
+def _why_no_chromium() -> str:
+    return "" if any(map(shutil.which, CHROMIUM)) else f"none of {', '.join(CHROMIUM)} on PATH"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for marker, find_reason in (("gpu", _why_no_gpu), ("flash", _why_no_flash)):
+    for marker, find_reason in (("gpu", _why_no_gpu), ("flash", _why_no_flash), ("browser", _why_no_chromium)):
         marked = [item for item in items if item.get_closest_marker(marker)]
         reason = find_reason() if marked else ""
         for item in marked if reason else []:

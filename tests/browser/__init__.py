@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report's page, driven in a real browser."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`autostamp report RUN -o report.html`: the verdict and the timeline of a run as one page, and in other forms."""
+"""`autostamp report RUN -o report.html`: the verdict and the timeline of a run as one page, and in other forms.
+
+What is reported on may also be a buffer stamped by hand (`--spec` with `--npz`) or an IKET trace (`--iket`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import click
 
 from autostamp.cli.options import no_color_option, quiet_option
 from autostamp.cli.outputs import Window, perfetto_bytes, png_bytes, svg_text
-from autostamp.cli.traces import NO_LANES_HINT, kernel_option, run_argument, select, trace_option
+from autostamp.cli.traces import NO_LANES_HINT, kernel_option, select, trace_option
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ class _Report:
     """What every form of the report is made from. `findings` are those of each pair's records."""
 
     data: RunData
+    traces: Sequence[Trace]
     pairs: Sequence[Pair]
     findings: Sequence[Sequence[Diagnostic]]
     costs: Mapping[int, Cost]
@@ -96,8 +100,37 @@ _FORMS: Final[Mapping[str, tuple[Callable[[_Report, Path], bytes], str]]] = {
 """Each form: who makes its bytes, and what to do with the file."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What the command line names: a run folder, or the files of another tool. With a run, spec and npz are outputs."""
+
+    run: Path | None
+    spec: Path | None
+    npz: Path | None
+    iket: Path | None
+
+    @property
+    def path(self) -> Path:
+        """What is read."""
+        return self.run or self.iket or self.npz or Path()
+
+    def read(self, trace: int | None) -> RunData:
+        """The decoded input. Raises what `load_run` and `read_inputs` raise."""
+        from autostamp.cli.report_inputs import read_inputs
+        from autostamp.runtime.store import RunData, load_run
+
+        found = read_inputs(self.run, self.spec, self.npz, self.iket, trace)
+        if found is None:
+            return load_run(self.path)
+        by_number = {each.kernel.number: each for each in found.traces}
+        return RunData(found.manifest, by_number, found.facts, self.path, tuple(found.traces))
+
+
 @click.command()
-@run_argument
+@click.argument("run", metavar="[RUN]", required=False, type=click.Path(path_type=Path))
+@click.option("--spec", type=_FILE, metavar="FILE", help="With RUN: write a slot spec. Without: the spec of --npz.")
+@click.option("--npz", type=_FILE, metavar="FILE", help="The fixed-slot buffer that goes with --spec.")
+@click.option("--iket", type=_INPUT, metavar="FILE", help="Report on what NVIDIA IKET recorded (.json, .json.gz).")
 @click.option("-o", "html", type=_FILE, metavar="FILE", help=f"Write the page (default: {DEFAULT_NAME}).")
 @click.option("--svg", type=_FILE, metavar="FILE", help="Write the timeline as a picture (.svg).")
 @click.option("--png", type=_FILE, metavar="FILE", help="Write the same picture as pixels; needs autostamp[png].")
@@ -114,7 +147,10 @@ _FORMS: Final[Mapping[str, tuple[Callable[[_Report, Path], bytes], str]]] = {
 @quiet_option
 @no_color_option
 def command(
-    run: Path,
+    run: Path | None,
+    spec: Path | None,
+    npz: Path | None,
+    iket: Path | None,
     first: int | None,
     last: int | None,
     safety: Path | None,
@@ -130,13 +166,14 @@ def command(
     Without a form it writes report.html, one file that opens from disk. Exit status 1 when records contradict themselves; the
     report is written all the same and says so.
     """
-    wanted = _wanted(files, (first, last))
+    inputs = _Inputs(run, spec, npz, iket)
+    wanted = _wanted(files, (first, last), has_spec=run is not None and spec is not None)
     from autostamp.cli.progress import collector_off, steps
     from autostamp.runtime.manifest_file import write_all
 
     with steps(quiet) as say, collector_off():
         report = _analysed(
-            run, select_by=(kernel, trace), costs=(safety, overhead, case), window=(first, last), say=say
+            inputs, select_by=(kernel, trace), costs=(safety, overhead, case), window=(first, last), say=say
         )
         made: dict[Path, bytes] = {}
         for form, path in wanted.items():
@@ -144,6 +181,9 @@ def command(
             made[path] = _FORMS[form][0](report, path)
         # All are made before any is written, so that a refusal leaves nothing behind.
         write_all(made)
+        written = _spec(report, inputs)
+    if written and not quiet:
+        click.echo(f"wrote {written[0]} and {written[1]}: docs/formats/spec.md says what they hold", err=True)
     for form, path in wanted.items():
         if not quiet:
             click.echo(f"wrote {path}: {_FORMS[form][1]}", err=True)
@@ -153,9 +193,21 @@ def command(
     return ExitStatus.FINDINGS if found else ExitStatus.OK
 
 
-def _wanted(files: Mapping[str, Path | None], window: Window) -> dict[str, Path]:
+def _spec(report: _Report, inputs: _Inputs) -> tuple[Path, Path] | None:
+    """Write the slot spec of a run and its buffer, where it was asked for. Raises what `write_spec_files` raises."""
+    if inputs.run is None or inputs.spec is None:
+        return None
+    from autostamp.cli.report_inputs import write_spec_files
+
+    rows = [(trace, timeline, flow.arrows) for trace, (timeline, flow) in zip(report.traces, report.pairs, strict=True)]
+    return write_spec_files(inputs.spec, inputs.npz, rows, report.data.manifest, report.data.facts)
+
+
+def _wanted(files: Mapping[str, Path | None], window: Window, *, has_spec: bool) -> dict[str, Path]:
     """Forms to make, and where to. Raises UsageError for choices that contradict each other."""
-    wanted = {form: path for form in _FORMS if (path := files[form]) is not None} or {"html": Path(DEFAULT_NAME)}
+    wanted = {form: path for form in _FORMS if (path := files[form]) is not None}
+    if not wanted and not has_spec:
+        wanted = {"html": Path(DEFAULT_NAME)}
     if not wanted.keys() & {"svg", "png"} and window != (None, None):
         message = "--from and --to need --svg or --png."
         raise click.UsageError(message)
@@ -166,28 +218,29 @@ def _wanted(files: Mapping[str, Path | None], window: Window) -> dict[str, Path]
 
 
 def _analysed(
-    run: Path,
+    inputs: _Inputs,
     select_by: tuple[re.Pattern[str] | None, int | None],
     costs: tuple[Path | None, Path | None, str | None],
     window: Window,
     say: Callable[[str], None],
 ) -> _Report:
     from autostamp.analysis import analyse
+    from autostamp.analysis.alignment import aligned
     from autostamp.analysis.flow import explain
     from autostamp.cli.costs import read_costs
     from autostamp.runtime.decode import check
-    from autostamp.runtime.store import load_run
 
-    data = load_run(run)
-    traces = _with_records(select(data, *select_by), run)
+    data = inputs.read(select_by[1])
+    traces = _with_records(select(data, *select_by), inputs.path)
     safety, overhead, case = costs
     known = read_costs([trace.kernel for trace in traces], safety, overhead, case)
+    say(f"analysing {len(traces)} kernel traces")
+    timelines = aligned([analyse(trace, longest=0) for trace in traces], traces)
     pairs: list[Pair] = []
-    for number, trace in enumerate(traces, start=1):
-        say(f"analysing {trace.kernel.kernel} ({number} of {len(traces)})")
-        timeline = analyse(trace, longest=0)
+    for number, (trace, timeline) in enumerate(zip(traces, timelines, strict=True), start=1):
+        say(f"explaining {trace.kernel.kernel} ({number} of {len(traces)})")
         pairs.append((timeline, explain(trace, timeline)))
-    return _Report(data, pairs, [check(trace) for trace in traces], known, window)
+    return _Report(data, traces, pairs, [check(trace) for trace in traces], known, window)
 
 
 def _with_records(traces: Sequence[Trace], run: Path) -> list[Trace]:

@@ -118,9 +118,14 @@ def _on_barrier(uses: list[Use], found: list[int], barrier: int, place: str) -> 
     if any(uses[index].barrier == barrier for index in found):
         return []
     without = [index for index in found if not uses[index].barrier]
-    if not without and not any(uses[index].op.payload in _NAMING for index in found):
+    if not without and not any(_names_itself(uses[index]) for index in found):
         raise SpecFault(place, f"{uses[found[0]].place} is on another barrier than this arrow")
     return without
+
+
+def _names_itself(use: Use) -> bool:
+    """Whether it is known which barrier it is on whatever the source calls it: a constant hardware barrier number is a `stage`."""
+    return use.op.payload in _NAMING or (use.side is Side.NAMED and use.op.stage >= 0)
 
 
 def _require_holds(uses: list[Use]) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which arrival ended which wait, told in two ways that know nothing of each other, so that each checks the other.
+"""Which arrival ended which wait, told in two ways that know nothing of each other, so that each checks the other and both check
+`dependencies`, which is what reports use.
 
 By address: an mbarrier's next phase cannot have arrivals before all who waited for this one have left, or it would be reused
 while in use. So a wait was ended by the last arrival on its address before its exit; who waited and arrived does not matter.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from autostamp.analysis.rings import STAGE_BIT, Rings
+from autostamp.model.flow import End
 from autostamp.model.manifest import EventKind, Instance, Payload
 from autostamp.model.trace import Event, Trace
 
@@ -28,16 +30,6 @@ warps, and about 25 cycles lie between an instruction and the stamp after it (do
 _Key = tuple[int, str]
 _KeyOf = Callable[[Instance, Event], _Key | None]
 """The barrier that a record is about, or None where it cannot be said."""
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """One end of an arrow: the record of `instance`'s `visit` in `warp`, at `cycles`."""
-
-    warp: int
-    instance: int
-    visit: int
-    cycles: int
 
 
 @dataclass(frozen=True, slots=True)

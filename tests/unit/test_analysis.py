@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 
 from autostamp.analysis import analyse
+from autostamp.analysis.latencies import CUDA, Latencies
 from autostamp.analysis.roles import warps_text
 from autostamp.analysis.spans import length, overlap, union
 from autostamp.analysis.timeline import spread_of
@@ -330,6 +331,35 @@ def test_longest_stalls_are_ordered_by_length_then_start_then_warp():
     )
     assert analyse(trace, longest=0, latencies=NO_PASS).longest == ()
     assert len(analyse(trace, longest=99, latencies=NO_PASS).longest) == 8
+
+
+def test_a_wait_no_longer_than_a_ready_one_is_a_pass():
+    """A ready wait takes 10 cycles: of waits of 10, 11 and 30 the first passes. The first hold holds the second wait.
+
+    Warp span 0-100. Waits 0-10 (pass), 20-31, 40-70 (stalls): stall 41, passed 10. The hold 10-60 overlaps both stalls by
+    11 + 20, so active is 50 - 31 = 19, and the rest is untracked: 100 - 41 - 10 - 19 = 30.
+    """
+    latencies = Latencies({(CUDA, "mbarrier"): 10, (CUDA, "named"): 10}, {}, 0)
+    trace = lane_trace(ring_kernel(), (0, 4), (10, 5), (20, 7), (31, 8), (40, 1), (60, 6), (70, 2), exit_=100)
+    warp = analyse(trace, latencies=latencies).warps[0]
+    assert [(part.start, part.end, part.state) for part in warp.slices] == [
+        (0, 10, State.PASS),
+        (10, 60, ACTIVE),
+        (20, 31, STALL),
+        (40, 70, STALL),
+    ]
+    assert (warp.span, warp.stall, warp.passed, warp.active, warp.untracked) == (100, 41, 10, 19, 30)
+    timeline = analyse(trace, latencies=latencies)
+    assert (timeline.roles[0].stall, timeline.roles[0].passed) == (41, 10)
+    assert [site.instance for site in timeline.sites] == [ACQUIRE, EPILOGUE]
+    assert len(timeline.longest) == 2
+
+
+def test_a_pass_inside_a_hold_is_passed_and_not_active():
+    latencies = Latencies({(CUDA, "mbarrier"): 0, (CUDA, "named"): 5}, {}, 0)
+    trace = lane_trace(ring_kernel(), (0, 4), (10, 5), (20, 7), (25, 8), (30, 6), exit_=30)
+    warp = analyse(trace, latencies=latencies).warps[0]
+    assert (warp.stall, warp.passed, warp.active, warp.untracked) == (10, 5, 15, 0)
 
 
 def test_instances_with_stamps_that_no_lane_visited_are_listed():

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autostamp.analysis.arrows import Arrow, End, by_address, by_declaration
+from autostamp.analysis.arrows import Arrow, by_address, by_declaration
 from autostamp.analysis.rings import STAGE_BIT, Rings
+from autostamp.model.flow import End
 from autostamp.model.manifest import Barrier, EventKind, Payload
 from autostamp.model.trace import Event, Lane, Trace
 from tests.simulator.tables import ACQUIRE, COMMIT, CONSUME, RELEASE, kernel_trace, signal_row, wait_row

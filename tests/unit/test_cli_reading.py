@@ -103,8 +103,11 @@ def test_one_kernel_can_be_chosen_by_name_or_number(run, capsys, choice):
     assert err == ""
 
 
-def test_top_limits_the_rows(run, capsys):
-    main(["summary", run, "--trace", "1", "--top", "1"])
+def test_top_limits_the_rows(tmp_path, capsys):
+    """Waits of thousands of cycles at two sites: stalls, whatever a ready wait costs."""
+    regions = {1: ring_region(RING, load=10_000, compute=30_000)}
+    write_run(tmp_path / "run", ring_manifest(RING), regions, FACTS, {})
+    main(["summary", str(tmp_path / "run"), "--top", "1"])
     assert "and 1 more" in capsys.readouterr().out
 
 

@@ -124,7 +124,7 @@ def _on_barrier(uses: list[Use], found: list[int], barrier: int, place: str) -> 
 
 
 def _names_itself(use: Use) -> bool:
-    """Whether it is known which barrier it is on whatever the source calls it: a constant hardware barrier number is a `stage`."""
+    """Whether its barrier is known whatever the source calls it. A constant hardware barrier number is its `stage`."""
     return use.op.payload in _NAMING or (use.side is Side.NAMED and use.op.stage >= 0)
 
 

@@ -72,7 +72,7 @@ def timeline_object(
         "end": max((warp.end for warp in ordered), default=0),
         "sm_mhz": clock_mhz(timeline, facts) or None,
         "lost": timeline.lost,
-        "verdict": {"headline": said.headline, "lines": list(said.lines)},
+        "verdict": {"headline": said.headline, "lines": list(said.sentences)},
         "cost": cost.as_object(timeline.lost),
         "roles": flow_objects.roles(timeline.roles),
         "rows": [_row(warp, writer) for warp in ordered],

@@ -27,10 +27,14 @@ _MOST_NOTES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Plain text: the headline names what bound the kernel and the period, the lines say the rest."""
+    """Plain text: the headline names what bound the kernel and the period, the lines say the rest.
+
+    `sentences` are all lines unbroken, without the table of roles: for a page, which has that table and breaks lines itself.
+    """
 
     headline: str
     lines: tuple[str, ...]
+    sentences: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -50,15 +54,14 @@ def verdict(
     mhz = clock_mhz(timeline, facts or MachineFacts())
     words = Words(places_of(manifest, timeline.trace), barriers_of(manifest, timeline.trace), mhz)
     said = (*notes, *flow.notes)
-    sections = [
-        *_steady(flow, words),
-        *path_lines(flow, words),
-        *role_table(timeline, flow),
+    before = [*_steady(flow, words), *path_lines(flow, words)]
+    after = [
         *wait_lines(timeline, flow, words),
         *unexplained_lines(flow),
         *_between(flow, words),
         *_trust(timeline, cost or Cost()),
     ]
+    sections = [*before, *role_table(timeline, flow), *after]
     loud = [f"note: {note}" for note in said[:_MOST_NOTES]]
     if len(said) > _MOST_NOTES:
         loud.append(f"note: and {count_of(len(said) - _MOST_NOTES, 'more note')}")
@@ -69,7 +72,7 @@ def verdict(
     if len(lines) + len(last) > room:
         kept = max(room - len(last) - 1, 0)
         lines = [*lines[:kept], f"({count_of(len(lines) - kept, 'more line')}: `autostamp report` shows all)"]
-    return Verdict(head, (*lines, *last[: room - len(lines)]))
+    return Verdict(head, (*lines, *last[: room - len(lines)]), tuple(line.strip() for line in (*before, *after)))
 
 
 def wrapped(line: str) -> list[str]:

@@ -75,7 +75,7 @@ export interface Sums {
     readonly untracked: number;
 }
 
-export interface Row extends Sums {
+export interface Row extends Omit<Sums, "span"> {
     readonly warp: number;
     readonly role: string;
     readonly start: number;

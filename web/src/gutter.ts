@@ -27,7 +27,7 @@ function rowOf(view: View, names: Names, palette: Palette, row: RowBox, toggled:
         const wave = timeline.wave === null || timeline.wave < 0 ? "" : `, wave ${timeline.wave}`;
         return el("div", { class: "row cta" }, `CTA ${Names.place(timeline)}${wave}`);
     }
-    const span = row.lanes.reduce((sum, lane) => sum + lane.row.span, 0);
+    const span = row.lanes.reduce((sum, lane) => sum + lane.row.end - lane.row.start, 0);
     const stall = row.lanes.reduce((sum, lane) => sum + lane.row.stall, 0);
     const lost = row.lanes.reduce((sum, lane) => sum + lane.row.lost, 0);
     const share = el("span", { class: "share", title: "stalled share of the time" }, `${percent(span ? stall / span : 0)} stall`);

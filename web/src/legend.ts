@@ -12,7 +12,7 @@ import type { View } from "./view.ts";
 export function legend(names: Names, view: View, palette: Palette): HTMLElement[] {
     const total = { span: 0, stall: 0, active: 0, passed: 0, untracked: 0 };
     for (const { row } of view.lanes) {
-        total.span += row.span;
+        total.span += row.end - row.start;
         total.stall += row.stall;
         total.active += row.active;
         total.passed += row.passed;

@@ -20,7 +20,7 @@ export function spans(rows: readonly (readonly [number, number, number, number])
 
 export function row(warp: number, role: string, end: number, tuples: Parameters<typeof spans>[0]): Row {
     const signals = { at: column([]), instance: column([]), visit: column([]), stage: column([]) };
-    return { warp, role, start: 0, end, lost: 0, span: end, stall: 0, passed: 0, active: 0, untracked: 0, spans: spans(tuples), signals };
+    return { warp, role, start: 0, end, lost: 0, stall: 0, passed: 0, active: 0, untracked: 0, spans: spans(tuples), signals };
 }
 
 /** Arrows from tuples of from row, from cycle, to row, to cycle. */

@@ -82,8 +82,8 @@
 #define AUTOSTAMP_ENTER_AT(key, n, ...) AUTOSTAMP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(address, __VA_ARGS__))
 #define AUTOSTAMP_ENTER_PIPE(key, n, ...) AUTOSTAMP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(pipe, __VA_ARGS__))
 #define AUTOSTAMP_ENTER_ID(key, n, ...) AUTOSTAMP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(number, __VA_ARGS__))
-#define AUTOSTAMP_LEFT(key, n) AUTOSTAMP_EVENT(key, n) + 1, ::autostamp::is_deferred(AUTOSTAMP_EVENT(key, n) + 1)
-#define AUTOSTAMP_EXIT(key, n) ::autostamp::leave<AUTOSTAMP_LEFT(key, n)>();
+#define AUTOSTAMP_LEFT_(key, n) AUTOSTAMP_EVENT(key, n) + 1, ::autostamp::is_deferred(AUTOSTAMP_EVENT(key, n) + 1)
+#define AUTOSTAMP_EXIT(key, n) ::autostamp::leave<AUTOSTAMP_LEFT_(key, n)>();
 #define AUTOSTAMP_SIGNAL(key, n) AUTOSTAMP_ENTER(key, n)
 #define AUTOSTAMP_SIGNAL_AT(key, n, ...) AUTOSTAMP_ENTER_AT(key, n, __VA_ARGS__)
 #define AUTOSTAMP_SIGNAL_PIPE(key, n, ...) AUTOSTAMP_ENTER_PIPE(key, n, __VA_ARGS__)
@@ -94,7 +94,7 @@
 #define AUTOSTAMP_WARP_ENTER_AT(key, n, ...) AUTOSTAMP_WARP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(address, __VA_ARGS__))
 #define AUTOSTAMP_WARP_ENTER_PIPE(key, n, ...) AUTOSTAMP_WARP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(pipe, __VA_ARGS__))
 #define AUTOSTAMP_WARP_ENTER_ID(key, n, ...) AUTOSTAMP_WARP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(number, __VA_ARGS__))
-#define AUTOSTAMP_WARP_EXIT(key, n) ::autostamp::warp_stamp<AUTOSTAMP_LEFT(key, n)>(::autostamp::no_payload);
+#define AUTOSTAMP_WARP_EXIT(key, n) ::autostamp::warp_stamp<AUTOSTAMP_LEFT_(key, n)>(::autostamp::no_payload);
 #define AUTOSTAMP_WARP_SIGNAL(key, n) AUTOSTAMP_WARP_ENTER(key, n)
 #define AUTOSTAMP_WARP_SIGNAL_AT(key, n, ...) AUTOSTAMP_WARP_ENTER_AT(key, n, __VA_ARGS__)
 #define AUTOSTAMP_WARP_SIGNAL_PIPE(key, n, ...) AUTOSTAMP_WARP_ENTER_PIPE(key, n, __VA_ARGS__)
@@ -102,7 +102,7 @@
 #define AUTOSTAMP_OPEN {
 #define AUTOSTAMP_CLOSE }
 
-#define AUTOSTAMP_AROUND_(key, n, payload) (::autostamp::Around<AUTOSTAMP_LEFT(key, n)>(payload), (
+#define AUTOSTAMP_AROUND_(key, n, payload) (::autostamp::Around<AUTOSTAMP_LEFT_(key, n)>(payload), (
 #define AUTOSTAMP_AROUND(key, n) AUTOSTAMP_AROUND_(key, n, ::autostamp::no_payload)
 #define AUTOSTAMP_AROUND_AT(key, n, ...) AUTOSTAMP_AROUND_(key, n, AUTOSTAMP_PAYLOAD_(address, __VA_ARGS__))
 #define AUTOSTAMP_AROUND_PIPE(key, n, ...) AUTOSTAMP_AROUND_(key, n, AUTOSTAMP_PAYLOAD_(pipe, __VA_ARGS__))
@@ -360,9 +360,7 @@ struct Lane {
   "min.u32 lo, lo, 0xfffffff0;\n\t"                                   \
   "mov.b64 autostamp_at, {lo, hi};\n\t"                               \
   "selp.u32 s, 8, 0, autostamp_own;\n\t" AUTOSTAMP_ADVANCE_
-#endif
 
-#if defined(__CUDA_ARCH__)
 // A store cannot be issued before the warp's wait is over, so one that marks the record unused comes before the clock.
 #define AUTOSTAMP_SETTLE_(own) "@" own " st.volatile.global.b32 [autostamp_at+4], 0;\n\t"
 #define AUTOSTAMP_WARP_STAMP_(first)                                     \

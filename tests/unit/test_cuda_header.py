@@ -150,6 +150,7 @@ def test_every_macro_that_is_emitted_is_defined():
         "UNIT",
         "UNIT_SLOTS",
         "UNIT_LAUNCHES",
+        "UNIT_DEFERRED",
         "EVENTS",
         "KERNELS",
     }

@@ -28,6 +28,8 @@ MANIFEST_NAME: Final = "manifest.json"
 RECORDS_NAME: Final = "records.npz"
 MACHINE_NAME: Final = "machine.json"
 SOURCES_NAME: Final = "sources"
+TIMES_NAME: Final = "times.json"
+"""Left by `autostamp launch --repeat N`: median microseconds of the `clean` and the `stamped` copy."""
 _REGION: Final = re.compile(r"region_([0-9]{1,9})(?:_launch_([0-9]{1,9})_cta_([0-9]{1,9}))?")
 _PLACES: Final = "places"
 _PLACE_COLUMNS: Final = 9

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stamping cost, read from the files of `autostamp safety --json` and `benchmarks/overhead.py --json`."""
+"""What stamping cost: from the files of `autostamp safety --json` and `benchmarks/overhead.py --json`, and from the cubins and
+times that `autostamp launch` leaves in its run folder.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,53 @@ if TYPE_CHECKING:
 
 
 def read_costs(
-    kernels: Sequence[KernelTrace], safety: Path | None, overhead: Path | None, case: str | None = None
+    kernels: Sequence[KernelTrace],
+    safety: Path | None,
+    overhead: Path | None,
+    case: str | None = None,
+    run: Path | None = None,
 ) -> dict[int, Cost]:
-    """The cost of each kernel trace, by its number. Raises AS7004 for a file that is something else, that holds no such kernel
-    or case, or that leaves open which it is.
+    """The cost of each kernel trace, by its number; what no file says comes from the run folder. Raises AS7004 for a file that
+    is something else, that holds no such kernel or case, or that leaves open which it is.
     """
-
-    ratio = _ratio(overhead, kernels, case) if overhead is not None else None
-    compared = _objects(safety, "kernels") if safety is not None else []
+    ratio = _ratio(overhead, kernels, case) if overhead is not None else _launch_ratio(run)
+    compared = _objects(safety, "kernels") if safety is not None else _from_cubins(run)
     found: dict[int, Cost] = {}
     for kernel in kernels:
-        row = _of_kernel(compared, kernel, len(kernels), safety) if safety is not None else None
+        row = _of_kernel(compared, kernel, len(kernels), safety) if compared else None
         found[kernel.number] = _cost(row, ratio, safety)
     return found
+
+
+def _launch_ratio(run: Path | None) -> float | None:
+    """Stamped ÷ clean time of a launch, None where it was not timed."""
+    import json
+
+    from autostamp.runtime.store import TIMES_NAME
+
+    try:
+        times = json.loads((run / TIMES_NAME).read_bytes()) if run is not None else {}
+        return float(times["stamped"]) / float(times["clean"])
+    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+        return None
+
+
+def _from_cubins(run: Path | None) -> list[Mapping[str, Any]]:
+    """What `autostamp safety` says of the two cubins of a launch; nothing where there are none, or no tool that reads them."""
+    import msgspec
+
+    from autostamp.passes import safety
+    from autostamp.runtime import cubin
+
+    files = [run / f"{name}.cubin" for name in ("clean", "stamped")] if run is not None else []
+    if not files or not all(file.is_file() for file in files):
+        return []
+    try:
+        pairs = safety.pair(*(cubin.read_file(file) for file in files))
+    except AutostampError:
+        return []
+    reports = [safety.compare(before, after) for before, after in pairs]
+    return [msgspec.to_builtins(each) | {"schedule_distance": each.schedule.distance} for each in reports]
 
 
 def _cost(row: Mapping[str, Any] | None, ratio: float | None, path: Path | None) -> Cost:

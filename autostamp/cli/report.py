@@ -233,7 +233,7 @@ def _analysed(
     data = inputs.read(select_by[1])
     traces = _with_records(select(data, *select_by), inputs.path)
     safety, overhead, case = costs
-    known = read_costs([trace.kernel for trace in traces], safety, overhead, case)
+    known = read_costs([trace.kernel for trace in traces], safety, overhead, case, inputs.run)
     say(f"analysing {len(traces)} kernel traces")
     timelines = aligned([analyse(trace, longest=0) for trace in traces], traces)
     pairs: list[Pair] = []

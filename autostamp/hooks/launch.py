@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -205,6 +206,10 @@ def write(
     store.write_run(out, manifest, regions, facts, sources)
     copies = {"clean": result.clean, "stamped": result.stamped}
     write_all({out / f"{name}.cubin": copy.cubin for name, copy in copies.items() if copy is not None})
+    times = {name: copy.microseconds for name, copy in copies.items() if copy is not None and copy.microseconds}
+    (out / store.TIMES_NAME).unlink(missing_ok=True)  # of an earlier launch into this folder
+    if len(times) == len(copies):
+        write_all({out / store.TIMES_NAME: json.dumps(times).encode() + b"\n"})
     if any(lane.events for trace in traces.values() for lane in trace.lanes):
         return []
     hint = "Check that the kernel reaches a stamped site, and that the CTA that records lies in the grid."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-HOW_TIME = "benchmarks/overhead.py --json FILE, then --overhead FILE"
+HOW_TIME = "`autostamp launch --repeat N`, or benchmarks/overhead.py --json FILE, then --overhead FILE"
 HOW_BUILD = "autostamp safety --json, then --safety FILE"
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import click
 
@@ -30,34 +31,49 @@ def command(out: Path) -> int:
     _autostamp("instrument", KERNEL, "-o", str(out / "source"))
     click.echo(f"\n2. Compile it for {ARCH}, clean and stamped, and compare. No GPU is needed.\n")
     clean, stamped = _compile(out / "clean"), _compile(out / "stamped", _stamping(out / "compiled"))
-    manifest = out / "compiled" / "manifest.json"
-    _autostamp(
-        *("safety", "--clean", str(clean), "--stamped", str(stamped), "--ptx", str(stamped.with_suffix(".ptx"))),
-        *("--manifest", str(manifest)),
-        may_find=True,
-    )
+    compared = _compare(out, clean, stamped)
     run = _run(out / "RUN")
     click.echo("\n4. Where the time went.\n")
     _autostamp("summary", str(run), "--top", "8")
-    _autostamp("export", str(run), "--perfetto", str(out / "gemm.pftrace"), "--svg", str(out / "gemm.svg"), "-q")
+    page, picture, trace = out / "report.html", out / "gemm.svg", out / "gemm.pftrace"
+    forms = ("-o", str(page), "--svg", str(picture), "--perfetto", str(trace))
+    click.echo()
+    _autostamp("report", str(run), *forms, "--safety", str(compared), "-q")
     click.echo("\nFiles:")
     for path, what in (
+        (page, "the report: open it in a browser; it needs no network"),
         (out / "source", "stamped source and manifest"),
         (stamped, "stamped cubin, PTX beside it"),
         (run, "run folder: manifest, records, machine facts"),
-        (out / "gemm.svg", "timeline, for any browser"),
-        (out / "gemm.pftrace", "timeline, for a Perfetto viewer"),
+        (picture, "timeline as a picture"),
+        (trace, "timeline, for a Perfetto viewer"),
     ):
         click.echo(f"  {path}  ({what})")
     return 0
 
 
-def _autostamp(*words: str, may_find: bool = False) -> None:
-    """Run one of our own commands as a user would; its findings (status 1) may be part of the show."""
-    click.echo(f"$ autostamp {' '.join(words)}")
-    done = subprocess.run([sys.executable, "-m", "autostamp", *words], check=False)
+def _compare(out: Path, clean: Path, stamped: Path) -> Path:
+    """Show what the stamps changed in the cubin, and return the file that holds it for the report."""
+    compared = out / "safety.json"
+    files = ("--clean", str(clean), "--stamped", str(stamped), "--ptx", str(stamped.with_suffix(".ptx")))
+    words = ("safety", *files, "--manifest", str(out / "compiled" / "manifest.json"))
+    _autostamp(*words, may_find=True)
+    _autostamp(*words, "--json", may_find=True, into=compared)
+    return compared
+
+
+def _autostamp(*words: str, may_find: bool = False, into: Path | None = None) -> None:
+    """Run one of our own commands as a user would, and keep what it prints where `into` says so. Its findings (status 1) may be
+    part of the show.
+    """
+    click.echo(f"$ autostamp {' '.join(words)}" + (f" > {into}" if into else ""))
+    done = subprocess.run([sys.executable, "-m", "autostamp", *words], check=False, stdout=PIPE if into else None)
     if done.returncode > may_find:
         raise AutostampError.of("AS4003", tool="autostamp " + words[0], detail=f"exit status {done.returncode}")
+    if into:
+        from autostamp.runtime.manifest_file import write_whole
+
+        write_whole(into, done.stdout)
 
 
 def _stamping(folder: Path) -> list[str]:

@@ -29,6 +29,8 @@ export interface Heading {
     readonly name: string;
     /** Figures stand at the right. */
     readonly isFigure?: boolean;
+    /** Takes the room that the other columns leave; what does not fit shows where the pointer rests. */
+    readonly isLong?: boolean;
     /** What the column means, shown where the pointer rests. */
     readonly hint?: string;
 }
@@ -37,7 +39,9 @@ export interface Heading {
 export function table(caption: string, headings: readonly Heading[], rows: readonly (readonly Child[])[]): HTMLElement {
     const side = (index: number): Record<string, string> => (headings[index]?.isFigure ? { class: "figure" } : {});
     const head = headings.map(({ name, hint }, i) => el("th", { scope: "col", ...side(i), ...(hint ? { title: hint } : {}) }, name));
-    const body = rows.map((cells) => el("tr", {}, ...cells.map((cell, i) => el("td", side(i), cell))));
+    const long = (index: number, cell: Child): Record<string, string> =>
+        headings[index]?.isLong && typeof cell === "string" ? { class: "long", title: cell } : side(index);
+    const body = rows.map((cells) => el("tr", {}, ...cells.map((cell, i) => el("td", long(i, cell), cell))));
     return el(
         "div",
         { class: "table" },

@@ -10,9 +10,12 @@ export interface LineTotal {
     cycles: number;
     stalls: number;
     spans: number;
+    signals: number;
 }
 
-/** Stalled cycles, stalls and spans of the lanes by `source:line`. */
+const NOTHING: Readonly<LineTotal> = { cycles: 0, stalls: 0, spans: 0, signals: 0 };
+
+/** Stalled cycles, stalls, spans and signals of the lanes by `source:line`. */
 export function lineTotals(report: Report, lanes: readonly Lane[]): Map<string, LineTotal> {
     const lines = new Map<number, string>();
     for (const instance of report.instances) {
@@ -20,11 +23,16 @@ export function lineTotals(report: Report, lanes: readonly Lane[]): Map<string, 
         if (site) lines.set(instance.number, `${site.source}:${site.line}`);
     }
     const own = new Map<number, LineTotal>();
+    const of = (instance: number): LineTotal => {
+        let total = own.get(instance);
+        if (!total) own.set(instance, (total = { ...NOTHING }));
+        return total;
+    };
     for (const { row } of lanes) {
         const { start, end, state, instance } = row.spans;
+        for (const signal of row.signals.instance) of(signal).signals += 1;
         for (let i = 0; i < start.length; i += 1) {
-            let total = own.get(instance[i]!);
-            if (!total) own.set(instance[i]!, (total = { cycles: 0, stalls: 0, spans: 0 }));
+            const total = of(instance[i]!);
             total.spans += 1;
             if (state[i] !== 1) continue;
             total.cycles += end[i]! - start[i]!;
@@ -32,15 +40,23 @@ export function lineTotals(report: Report, lanes: readonly Lane[]): Map<string, 
         }
     }
     const found = new Map<string, LineTotal>();
-    for (const line of lines.values()) if (!found.has(line)) found.set(line, { cycles: 0, stalls: 0, spans: 0 });
+    for (const line of lines.values()) if (!found.has(line)) found.set(line, { ...NOTHING });
     for (const [number, total] of own) {
         const line = found.get(lines.get(number) ?? "");
         if (!line) continue;
         line.cycles += total.cycles;
         line.stalls += total.stalls;
         line.spans += total.spans;
+        line.signals += total.signals;
     }
     return found;
+}
+
+/** What a line's margin says: stalled cycles and in how many stalls, or else what happened there. */
+function inShort({ cycles, stalls, spans, signals }: LineTotal): string {
+    if (stalls) return `${figure(cycles)} in ${figure(stalls)}`;
+    if (spans) return "no stall";
+    return signals ? `${figure(signals)} signals` : "not reached";
 }
 
 export class SourcePane {
@@ -104,7 +120,7 @@ export class SourcePane {
             const sites = this.report.sites.filter((site) => site.source === source);
             for (const line of [...new Set(sites.map((site) => site.line))].sort((a, b) => a - b)) {
                 const content = sites.find((site) => site.line === line)!.text.replace(/\s+/g, " ");
-                rows.push(this.row(source, line, content, own.get(line) ?? { cycles: 0, stalls: 0, spans: 0 }, most));
+                rows.push(this.row(source, line, content, own.get(line) ?? NOTHING, most));
             }
         }
         this.root.replaceChildren(...rows);
@@ -121,7 +137,7 @@ export class SourcePane {
     private row(source: number, number: number, text: string, total: LineTotal | undefined, most: number): HTMLElement {
         const cells = [el("span", { class: "number" }, String(number))];
         if (!total) return el("div", { class: "line", "data-line": number }, ...cells, el("span"), el("code", {}, text || " "));
-        const heat = el("span", { class: "heat" }, total.stalls ? `${figure(total.cycles)} in ${figure(total.stalls)}` : `${figure(total.spans)} spans`);
+        const heat = el("span", { class: "heat" }, inShort(total));
         heat.style.setProperty("--heat", `${(100 * total.cycles) / most}%`);
         const label = `Line ${number}: ${figure(total.cycles)} cycles stalled in ${figure(total.stalls)} stalls. Highlight its spans. ${text.trim()}`;
         return el(

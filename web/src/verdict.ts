@@ -108,7 +108,7 @@ function blame(names: Names, timeline: Timeline): HTMLElement {
         return el("p", { class: "faint" }, isStalled ? "The document names no cause of any stall." : "No warp stalled.");
     }
     const why: Readonly<Record<string, string>> = {
-        group: "its own asynchronous group",
+        group: "its own async group",
         granted: "nobody: the first round of a ring is free",
         unseen: "unexplained",
         lost: "unknown: records were lost",
@@ -122,7 +122,7 @@ function blame(names: Names, timeline: Timeline): HTMLElement {
     const headings = [
         { name: "role" },
         { name: "waited for" },
-        { name: "ended by" },
+        { name: "ended by", isLong: true },
         { name: "cycles", isFigure: true },
         { name: "" },
         { name: "share", isFigure: true, hint: "of all the role\u2019s stall" },
@@ -153,7 +153,7 @@ function sites(names: Names, timeline: Timeline, links: Links): HTMLElement {
     });
     const headings = [
         { name: "line" },
-        { name: "wait" },
+        { name: "wait", isLong: true },
         { name: "role" },
         { name: "total", isFigure: true },
         { name: "of role", isFigure: true, hint: "of the role\u2019s whole time" },

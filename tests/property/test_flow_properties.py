@@ -84,8 +84,10 @@ def landings(truth: Truth) -> dict[int, int]:
     return found
 
 
-def cause_of(wait: WaitTruth, hand_off: int, landed: dict[int, int]) -> tuple[Ending, int, int, int, int]:
+def cause_of(wait: WaitTruth, timing: Timing, landed: dict[int, int]) -> tuple[Ending, int, int, int, int]:
     """Ending, awaited, in flight, handed over and unexplained, cycle by cycle from what happened."""
+    # Where all meet, the last to arrive arrives by waiting.
+    hand_off = max(timing.hand_off[1], timing.ready) if wait.exit.instance == MEET else timing.hand_off[1]
     arrow = arrow_of(wait)
     ending = Ending.GRANTED if wait.use < 0 else Ending.TRANSFER if arrow and arrow.is_async else Ending.SIGNAL
     arrival = arrow.signal.cycles if arrow else wait.enter
@@ -127,10 +129,10 @@ def test_every_stall_arrow_and_cause_is_the_machines(pipeline):
     expected = {key(wait.exit): arrow for wait in truth.waits.values() if (arrow := arrow_of(wait))}
     assert {key(arrow.wait): arrow for arrow in flow.arrows} == expected
     assert len(flow.arrows) == len(expected)
-    hand_off, landed = pipeline.timing.hand_off[1], landings(truth)
+    landed = landings(truth)
     stalls = {(cause.warp, cause.stall.instance, cause.stall.visit): cause for cause in flow.causes}
     assert {visit: parts(cause) for visit, cause in stalls.items()} == {
-        visit: cause_of(wait, hand_off, landed)
+        visit: cause_of(wait, pipeline.timing, landed)
         for visit, wait in truth.waits.items()
         if wait.exit.cycles - wait.enter > pipeline.timing.ready
     }

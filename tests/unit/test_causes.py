@@ -124,6 +124,21 @@ def test_the_last_to_meet_the_others_hands_over_to_itself():
     assert (other.ending, parts(other), other.is_binding) == (Ending.SIGNAL, (30, 0, 20, 0), True)
 
 
+def test_an_arrival_that_is_itself_a_wait_takes_as_long_as_a_ready_one():
+    """Its stamp is the enter, ahead of the barrier's instruction: here a ready wait takes 30 cycles, a hand-off 20."""
+    kernel = kernel_trace((wait_row(1, 1, 2, side="cta"),), (Barrier(1, "CTA", "", 0, True),))
+    trace = trace_of(kernel, lane(kernel, 0, (10, 1), (66, 2)), lane(kernel, 1, (40, 1), (73, 2)))
+    slow = Latencies({(language, kind): 30 for language in (CUDA, CUTEDSL) for kind in KINDS}, LATENCIES.hand_off, 0)
+    other, last = explain(trace, analyse(trace, latencies=slow), slow).causes
+    assert (parts(other), other.is_binding) == ((30, 0, 26, 0), True)
+    # The last wait itself took 33, 3 more than a ready one.
+    assert (last.arrow, parts(last)) == (None, (0, 0, 30, 3))
+    # A signal's stamp follows its instruction: there the hand-off is 20, however long a ready wait takes.
+    trace = trace_of(FLAG, lane(FLAG, 0, (40, 1)), lane(FLAG, 1, (10, 2), (66, 3)))
+    (cause,) = explain(trace, analyse(trace, latencies=slow), slow).causes
+    assert (parts(cause), cause.is_binding) == ((30, 0, 20, 6), False)
+
+
 def test_blame_by_barrier_and_arriving_role():
     """Stalls of the consumer: 60 on copies of the load role (two waits), 40 on its own group. The load's: 29 on a release."""
     kernel = kernel_trace(

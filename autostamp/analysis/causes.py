@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from autostamp.analysis.dependencies import Dependencies
+from autostamp.analysis.dependencies import Dependencies, is_enter
 from autostamp.analysis.latencies import Latencies
 from autostamp.analysis.transfers import landed_by, landing
 from autostamp.model.flow import Arrow, Blame, Cause, Ending
@@ -13,10 +14,28 @@ from autostamp.model.manifest import Instance
 from autostamp.model.timeline import Slice, State, Timeline
 
 
+class _HandOff(NamedTuple):
+    """Cycles from a signal's stamp to the exit, and from the enter of a wait that arrives: its arrival comes after the stamp."""
+
+    by_signal: int
+    by_wait: int
+
+
 def causes_of(
-    timeline: Timeline, found: Dependencies, instances: Mapping[int, Instance], latencies: Latencies
+    timeline: Timeline,
+    found: Dependencies,
+    instances: Mapping[int, Instance],
+    latencies: Latencies,
+    language: str,
 ) -> tuple[Cause, ...]:
     """One cause for every stall, warp by warp, in the order of its slices."""
+    handing = {
+        number: _HandOff(
+            latencies.hand_off_on(row.side),
+            max(latencies.hand_off_on(row.side), latencies.ready_wait(language, row.side)),
+        )
+        for number, row in instances.items()
+    }
     arrows = {(arrow.wait.warp, arrow.wait.instance, arrow.wait.visit): arrow for arrow in found.arrows}
     roles = {warp.warp: warp.role for warp in timeline.warps}
     landed = landed_by(found.arrows)
@@ -26,15 +45,18 @@ def causes_of(
             if stall.state is not State.STALL:
                 continue
             visit = (warp.warp, stall.instance, stall.visit)
-            hand_off = latencies.hand_off_on(instances[stall.instance].side)
+            hand_off = handing[stall.instance]
             arrow = arrows.get(visit)
             if arrow is None:
-                causes.append(_without_arrow(warp.warp, stall, visit, found, instances[stall.instance], hand_off))
+                causes.append(
+                    _without_arrow(warp.warp, stall, visit, found, instances[stall.instance], hand_off.by_wait)
+                )
             elif arrow.is_async:
                 at = landing(arrow, landed)
-                causes.append(_by_transfer(warp.warp, stall, arrow, roles[arrow.signal.warp], at, hand_off))
+                causes.append(_by_transfer(warp.warp, stall, arrow, roles[arrow.signal.warp], at, hand_off.by_signal))
             else:
-                causes.append(_by_signal(warp.warp, stall, arrow, roles[arrow.signal.warp], hand_off))
+                cycles = hand_off.by_wait if is_enter(arrow, instances) else hand_off.by_signal
+                causes.append(_by_signal(warp.warp, stall, arrow, roles[arrow.signal.warp], cycles))
     return tuple(causes)
 
 

@@ -19,6 +19,7 @@ from autostamp.analysis.meetings import number_by_warp, number_generations
 from autostamp.analysis.pairing import Found, Groups, Numbered, pair, pair_tail
 from autostamp.analysis.uses import UNKNOWN, Gathered, Uses, gather
 from autostamp.model.flow import Arrow
+from autostamp.model.manifest import Instance
 from autostamp.model.trace import Trace
 
 
@@ -35,6 +36,12 @@ class Dependencies:
     lost: frozenset[tuple[int, int, int]]
     own: frozenset[tuple[int, int, int]]
     notes: tuple[str, ...]
+
+
+def is_enter(arrow: Arrow, instances: Mapping[int, Instance]) -> bool:
+    """Whether an arrow starts where a warp began to wait: a call that waits on such a barrier arrives on it as well."""
+    row = instances[arrow.signal.instance]
+    return row.kind == "wait" and row.side == arrow.side
 
 
 def find_dependencies(trace: Trace, latencies: Latencies) -> Dependencies:

@@ -4,23 +4,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 
+from autostamp.analysis.dependencies import is_enter
 from autostamp.model.flow import Arrow, EarlySignals
+from autostamp.model.manifest import Instance
 from autostamp.model.timeline import State, Timeline, WarpTimeline
 
 
-def early_signals(timeline: Timeline, arrows: Iterable[Arrow]) -> tuple[EarlySignals, ...]:
+def early_signals(
+    timeline: Timeline, arrows: Iterable[Arrow], instances: Mapping[int, Instance]
+) -> tuple[EarlySignals, ...]:
     """For every instance and role that signals, how many of its arrows leave strictly inside a hold of the same warp.
 
     The hold that the signal itself ends is not one of these: it ends there. Asynchronous arrivals are not counted at all;
-    they are issued within the work and land after it.
+    they are issued within the work and land after it. Nor are those of a wait that arrives: a warp that begins to wait is not
+    in the middle of work, whatever it holds meanwhile.
     """
     warps = {warp.warp: (warp.role, *_work(warp)) for warp in timeline.warps}
     counts: dict[tuple[int, str], tuple[int, int]] = {}
     for arrow in arrows:
-        if arrow.is_async or arrow.signal.warp not in warps:
+        if arrow.is_async or arrow.signal.warp not in warps or is_enter(arrow, instances):
             continue
         role, starts, reaches = warps[arrow.signal.warp]
         # Of the holds that began before the signal, the one that ends last tells whether any was still open.

@@ -8,7 +8,7 @@ from autostamp.analysis.critical_path import critical_path
 from autostamp.analysis.dependencies import find_dependencies
 from autostamp.analysis.depths import depths
 from autostamp.analysis.early import early_signals
-from autostamp.analysis.latencies import Latencies, latencies_of
+from autostamp.analysis.latencies import Latencies, language_of, latencies_of
 from autostamp.analysis.overlaps import overlaps
 from autostamp.analysis.steady import steady_state
 from autostamp.model.flow import Flow
@@ -21,7 +21,7 @@ def explain(trace: Trace, timeline: Timeline, latencies: Latencies | None = None
     latencies = latencies or latencies_of(trace)
     instances = {instance.number: instance for instance in trace.kernel.instances}
     found = find_dependencies(trace, latencies)
-    causes = causes_of(timeline, found, instances, latencies)
+    causes = causes_of(timeline, found, instances, latencies, language_of(trace.kernel))
     steady, notes = steady_state(trace, timeline)
     return Flow(
         arrows=found.arrows,
@@ -31,6 +31,6 @@ def explain(trace: Trace, timeline: Timeline, latencies: Latencies | None = None
         path=critical_path(trace, timeline, found.arrows, causes, steady) if steady else None,
         overlaps=overlaps(timeline, steady) if steady else (),
         depths=depths(trace, timeline, steady) if steady else (),
-        early=early_signals(timeline, found.arrows),
+        early=early_signals(timeline, found.arrows, instances),
         notes=(*found.notes, *notes),
     )

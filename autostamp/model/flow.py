@@ -61,9 +61,11 @@ class Cause:
     """Why one stall lasted: `stall.cycles` = awaited + in_flight + handed_over + unexplained.
 
     awaited: from the enter to the arrival, which the arriving warp had not made yet. in_flight: from the issue of an
-    asynchronous arrival (or the enter, if later) to the exit. handed_over: from an arrival to the exit, up to the hand-off
-    latency. unexplained: the rest. `role` is the arriving warp's, empty when there is no arrow. `is_binding`: the exit
-    followed the arrival within the hand-off latency, or the transfer that was awaited was issued within the stall.
+    asynchronous arrival (or the enter, if later) until it had landed for certain: the first exit of a wait for its use.
+    handed_over: from there, or from another arrival, to the exit, up to the hand-off latency; where the last to arrive is
+    itself a wait, up to what a ready wait takes. unexplained: the rest. `role` is the arriving warp's, empty when there is no
+    arrow. `is_binding`: the exit followed the arrival within the hand-off latency, or the transfer that was awaited was issued
+    within the stall.
     """
 
     warp: int

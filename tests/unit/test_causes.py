@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from autostamp.analysis import analyse
 from autostamp.analysis.flow import explain
-from autostamp.analysis.latencies import CUDA, CUTEDSL, SM_90, Latencies, language_of
+from autostamp.analysis.latencies import CUDA, CUTEDSL, SM_90, UNKNOWN, Latencies, language_of, latencies_of
 from autostamp.model.flow import Cause, Ending, Flow
 from autostamp.model.manifest import Barrier, Payload
 from autostamp.model.timeline import State
@@ -120,6 +124,21 @@ def test_the_last_to_meet_the_others_hands_over_to_itself():
     assert (other.ending, parts(other), other.is_binding) == (Ending.SIGNAL, (30, 0, 20, 0), True)
 
 
+def test_an_arrival_that_is_itself_a_wait_takes_as_long_as_a_ready_one():
+    """Its stamp is the enter, ahead of the barrier's instruction: here a ready wait takes 30 cycles, a hand-off 20."""
+    kernel = kernel_trace((wait_row(1, 1, 2, side="cta"),), (Barrier(1, "CTA", "", 0, True),))
+    trace = trace_of(kernel, lane(kernel, 0, (10, 1), (66, 2)), lane(kernel, 1, (40, 1), (73, 2)))
+    slow = Latencies({(language, kind): 30 for language in (CUDA, CUTEDSL) for kind in KINDS}, LATENCIES.hand_off, 0)
+    other, last = explain(trace, analyse(trace, latencies=slow), slow).causes
+    assert (parts(other), other.is_binding) == ((30, 0, 26, 0), True)
+    # The last wait itself took 33, 3 more than a ready one.
+    assert (last.arrow, parts(last)) == (None, (0, 0, 30, 3))
+    # A signal's stamp follows its instruction: there the hand-off is 20, however long a ready wait takes.
+    trace = trace_of(FLAG, lane(FLAG, 0, (40, 1)), lane(FLAG, 1, (10, 2), (66, 3)))
+    (cause,) = explain(trace, analyse(trace, latencies=slow), slow).causes
+    assert (parts(cause), cause.is_binding) == ((30, 0, 20, 6), False)
+
+
 def test_blame_by_barrier_and_arriving_role():
     """Stalls of the consumer: 60 on copies of the load role (two waits), 40 on its own group. The load's: 29 on a release."""
     kernel = kernel_trace(
@@ -163,8 +182,38 @@ def test_a_call_path_is_the_mark_of_cutedsl():
     assert language_of(kernel_trace((wait_row(1, 1, 2, call_path=("kernel:3",)),))) == CUTEDSL
 
 
-def test_the_shipped_table_has_every_kind_for_both_languages():
+SIDES = ("full", "empty", "mbarrier", "named", "cta", "cluster", "async-group")
+
+
+@pytest.mark.parametrize("latencies", SM_90.values(), ids=[f"{warps} warps" for warps in SM_90])
+def test_the_shipped_tables_have_every_kind_for_both_languages(latencies):
     for language in (CUDA, CUTEDSL):
-        for side in ("full", "empty", "mbarrier", "named", "cta", "cluster", "async-group"):
-            assert SM_90.ready_wait(language, side) >= 0
-    assert all(SM_90.hand_off_on(side) > 0 for side in ("full", "empty", "mbarrier", "named", "cta", "cluster"))
+        for side in SIDES:
+            assert latencies.ready_wait(language, side) > 0
+    assert all(latencies.hand_off_on(side) > 0 for side in SIDES if side != "async-group")
+    # A cluster's barrier takes 77 - 18 = 59 cycles more than a CTA's (docs/adr/0009).
+    assert latencies.ready_wait(CUDA, "cluster") - latencies.ready_wait(CUDA, "cta") == 59
+
+
+@pytest.mark.parametrize(("warps", "probed"), [(1, 4), (4, 4), (5, 8), (12, 12), (13, 16), (17, 16), (32, 16)])
+def test_a_cta_has_the_figures_of_as_many_warps_or_the_next_more(warps, probed):
+    trace = trace_of(FLAG, *(lane(FLAG, warp, (0, 1)) for warp in range(warps)))
+    assert latencies_of(trace) is SM_90[probed]
+
+
+def test_the_figures_are_the_99th_percentiles_of_the_recorded_probe():
+    rows = json.loads((Path(__file__).parents[2] / "benchmarks/results/sync_cost_h200.json").read_text("utf-8"))["rows"]
+    probed = {(row["warps"], row["what"]): row["p99"] for row in rows}
+    for warps, latencies in SM_90.items():
+        ready = [latencies.ready_wait(CUDA, side) for side in ("full", "named", "cta", "async-group")]
+        assert ready[0] == probed[warps, "ready wait: mbarrier"]
+        assert ready[1] == ready[2] == probed[warps, "ready wait: named barrier"]
+        assert ready[3] == probed[warps, "ready wait: wgmma.wait_group"]
+        assert latencies.hand_off_on("full") == probed[warps, "arrival to exit: mbarrier"]
+        assert latencies.hand_off_on("named") == probed[warps, "arrival to exit: named barrier"]
+
+
+def test_cycles_say_nothing_of_nanoseconds():
+    trace = replace(trace_of(FLAG, lane(FLAG, 0, (10, 1)), lane(FLAG, 1, (100, 2), (101, 3))), unit="ns")
+    assert latencies_of(trace) is UNKNOWN
+    assert [part.state for part in analyse(trace).warps[1].slices] == [State.STALL]

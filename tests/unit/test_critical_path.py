@@ -394,8 +394,20 @@ def test_the_recorded_gemm_is_bound_by_its_multiplications():
     # consumer for its own products and, by 50 to 140 cycles a step, for stages that are ready.
     assert dict(path.by_role).keys() == {"mma"}
     assert path.by_role[0][1] > 0.7
-    # Copies are issued about a step before their stage is waited for, or more.
+    # Copies are issued about a step before their stage is waited for. In the window one of them was not there in time: three
+    # warps stood at one stage until it landed, 644 cycles after its issue (a bulk copy takes about 600, benchmarks/results).
     slack = {found.role: found for found in path.slack}
-    assert slack["load"].least > 0.8 * steady.period.median
+    assert slack["load"].median > 0.8 * steady.period.median
+    held_up = [
+        arrow
+        for arrow in arrows
+        if arrow.side == "full"
+        and steady.start <= arrow.wait.cycles <= steady.end
+        and waits[arrow.wait.warp, arrow.wait.instance, arrow.wait.visit].state is State.STALL
+    ]
+    assert [arrow.wait.warp for arrow in held_up] == [5, 6, 7]
+    assert len({arrow.signal for arrow in held_up}) == 1
+    assert all(600 <= arrow.wait.cycles - arrow.signal.cycles < 700 for arrow in held_up)
+    assert slack["load"].least == 0
     # The producer waits for most releases.
     assert slack["mma"].least == 0

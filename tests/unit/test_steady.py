@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autostamp.analysis import analyse
 from autostamp.analysis.states import states_of
-from autostamp.analysis.steady import role_totals, steady_state
+from autostamp.analysis.steady import TOLERANCE, role_totals, steady_state
 from autostamp.model.flow import Steady
 from autostamp.model.manifest import Barrier, EventKind
 from autostamp.model.timeline import RoleTotals, Slice, Spread, Timeline, WarpTimeline
@@ -272,7 +272,9 @@ def test_flash_attention_iterates_once_for_every_block_of_keys(run):
     assert (steady.fill, steady.drain) == (1, 0)
     # A block is two products of 128^3 multiply-adds, and the exponentials come on top.
     assert 2 * 128**3 / FMA_PER_CYCLE <= steady.period.median < 2 * 2 * 128**3 / FMA_PER_CYCLE
-    assert steady.period.p90 - steady.period.p10 < 0.02 * steady.period.median
+    # The four warps of a group come to their turn up to 250 cycles apart, and an iteration is marked by one of them: nearly a
+    # tenth of the median, which is also as far as an iteration may lie from it and be of the steady state.
+    assert steady.period.p90 - steady.period.p10 < TOLERANCE * steady.period.median
 
 
 def test_the_gemm_runs_at_the_rate_of_the_tensor_cores():

@@ -115,7 +115,7 @@ function blame(names: Names, timeline: Timeline): HTMLElement {
     };
     const sorted = [...timeline.blame].sort((a, b) => b.cycles - a.cycles);
     const rows = sorted.map((item) => {
-        const by = why[item.ending] ?? (item.by ? `${item.by}${item.ending === "transfer" ? ", by a transfer" : ""}` : "unexplained");
+        const by = why[item.ending] ?? (item.by ? `${item.by}${item.ending === "transfer" ? ", by a transfer" : ""}` : "its own arrival, the last");
         const share = bar([["stall", item.share]], percent(item.share));
         return [item.role, `${names.barrier(item.barrier, item.side)} ${item.side}`, by, figure(item.cycles), share, percent(item.share), figure(item.count)];
     });

@@ -64,7 +64,7 @@ def ended(row: Blame) -> str:
     if row.ending is Ending.GROUP:
         return "its own asynchronous group"
     if row.ending is Ending.SIGNAL:
-        return f"signalled by {row.by}" if row.by else "signalled"
+        return f"signalled by {row.by}" if row.by else "its own arrival, the last"
     return _NO_ARRIVAL[row.ending]
 
 

@@ -84,6 +84,7 @@ function ended(names: Names, timeline: Timeline, ending: string, arrow: number):
     if (ending === "group") return "ended by the warp's own asynchronous group";
     if (ending === "granted") return "nothing to wait for: the first round of a ring is free";
     if (ending === "lost") return "unknown: records that may have named it were lost";
+    if (arrow < 0 && ending === "signal") return "the warp's own arrival was the last: it waited for nobody";
     if (arrow < 0) return "no record of this CTA explains it";
     const { arrows, rows } = timeline;
     const from = rows[arrows.from_row[arrow]!];

@@ -66,6 +66,12 @@ export class Names {
         return this.barriers.get(number)?.label || SIDES[side] || side || "unnamed barrier";
     }
 
+    /** `K empty`: the barrier, and its side where it has two. */
+    sided(number: number, side: string): string {
+        const name = this.barrier(number, side);
+        return side === "full" || side === "empty" ? `${name} ${side}` : name;
+    }
+
     /** The declared depth of an instance's ring, 0: unknown or no ring. */
     stages(number: number): number {
         return this.barriers.get(this.instances.get(number)?.barrier ?? 0)?.stages ?? 0;

@@ -115,9 +115,9 @@ function blame(names: Names, timeline: Timeline): HTMLElement {
     };
     const sorted = [...timeline.blame].sort((a, b) => b.cycles - a.cycles);
     const rows = sorted.map((item) => {
-        const by = why[item.ending] ?? (item.by ? `${item.by}${item.ending === "transfer" ? ", by a transfer" : ""}` : "unexplained");
+        const by = why[item.ending] ?? (item.by ? `${item.by}${item.ending === "transfer" ? ", by a transfer" : ""}` : "itself, the last");
         const share = bar([["stall", item.share]], percent(item.share));
-        return [item.role, `${names.barrier(item.barrier, item.side)} ${item.side}`, by, figure(item.cycles), share, percent(item.share), figure(item.count)];
+        return [item.role, names.sided(item.barrier, item.side), by, figure(item.cycles), share, percent(item.share), figure(item.count)];
     });
     const headings = [
         { name: "role" },
@@ -175,7 +175,7 @@ function more(names: Names, timeline: Timeline): HTMLElement {
     if (path) {
         const shares = [
             ...path.by_role.map(([role, share]) => [`work of ${role}`, share] as const),
-            ...path.by_barrier.map(([barrier, side, share]) => [`${names.barrier(barrier, side)} ${side}`, share] as const),
+            ...path.by_barrier.map(([barrier, side, share]) => [names.sided(barrier, side), share] as const),
         ].sort((a, b) => b[1] - a[1]);
         parts.push(table("Critical path of the steady state", [{ name: "what" }, { name: "" }, ...figures("share")], shares.map(([name, share]) => [name, bar([["active", share]], percent(share)), percent(share)])));
         parts.push(table("Slack: how early arrivals were, in cycles", [{ name: "role" }, ...figures("least", "median", "arrows")], path.slack.map((item) => [item.role, figure(item.least), figure(item.median), figure(item.arrows)])));

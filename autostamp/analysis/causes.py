@@ -36,7 +36,7 @@ def causes_of(
         )
         for number, row in instances.items()
     }
-    arrows = {(arrow.wait.warp, arrow.wait.instance, arrow.wait.visit): arrow for arrow in found.arrows}
+    arrows = {arrow.wait[:3]: arrow for arrow in found.arrows}
     roles = {warp.warp: warp.role for warp in timeline.warps}
     landed = landed_by(found.arrows)
     causes: list[Cause] = []

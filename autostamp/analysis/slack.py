@@ -29,8 +29,8 @@ def slack_of(timeline: Timeline, arrows: Iterable[Arrow], landed: Mapping[Use, i
     }
     least: dict[End, int] = {}
     for arrow in arrows:
-        signal, (warp, instance, visit, _) = arrow.signal, arrow.wait
-        if signal.warp == warp or (wait := waits.get((warp, instance, visit))) is None:
+        signal, end = arrow.signal, arrow.wait
+        if signal.warp == end.warp or (wait := waits.get(end[:3])) is None:
             continue
         slack = wait.start - signal.cycles
         if slack > 0 and arrow.is_async and wait.state is stalled and is_held_up(wait, arrow, landed):

@@ -41,7 +41,8 @@ class Arrival:
 
     def by(self, late: int) -> int:
         """The cycle by which it is known to have happened, to compare with an exit's plus `late`."""
-        return self.ends[0].cycles + late if self.is_entry else self.ends[0].cycles
+        first = self.ends[0].cycles
+        return first + late if self.is_entry else first
 
 
 @dataclass(slots=True, eq=False)

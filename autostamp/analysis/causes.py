@@ -36,13 +36,14 @@ def causes_of(
         )
         for number, row in instances.items()
     }
-    arrows = {(arrow.wait.warp, arrow.wait.instance, arrow.wait.visit): arrow for arrow in found.arrows}
+    arrows = {arrow.wait[:3]: arrow for arrow in found.arrows}
     roles = {warp.warp: warp.role for warp in timeline.warps}
     landed = landed_by(found.arrows)
     causes: list[Cause] = []
+    stalled = State.STALL
     for warp in timeline.warps:
         for stall in warp.slices:
-            if stall.state is not State.STALL:
+            if stall.state is not stalled:
                 continue
             visit = (warp.warp, stall.instance, stall.visit)
             hand_off = handing[stall.instance]
@@ -85,15 +86,15 @@ def _by_signal(warp: int, stall: Slice, arrow: Arrow, role: str, hand_off: int) 
     awaited = max(0, min(at, stall.end) - stall.start)
     handed_over = max(0, min(stall.end, at + hand_off) - max(stall.start, at))
     return Cause(
-        warp=warp,
-        stall=stall,
-        ending=Ending.SIGNAL,
-        arrow=arrow,
-        role=role,
-        awaited=awaited,
-        in_flight=0,
-        handed_over=handed_over,
-        unexplained=stall.cycles - awaited - handed_over,
+        warp,
+        stall,
+        Ending.SIGNAL,
+        arrow,
+        role,
+        awaited,
+        0,
+        handed_over,
+        stall.end - stall.start - awaited - handed_over,
         is_binding=stall.end - at <= hand_off,
     )
 
@@ -105,15 +106,15 @@ def _by_transfer(warp: int, stall: Slice, arrow: Arrow, role: str, landed: int, 
     in_flight = max(0, min(landed, stall.end) - max(issued, stall.start))
     handed_over = max(0, min(stall.end, landed + hand_off) - max(stall.start, issued, landed))
     return Cause(
-        warp=warp,
-        stall=stall,
-        ending=Ending.TRANSFER,
-        arrow=arrow,
-        role=role,
-        awaited=awaited,
-        in_flight=in_flight,
-        handed_over=handed_over,
-        unexplained=stall.cycles - awaited - in_flight - handed_over,
+        warp,
+        stall,
+        Ending.TRANSFER,
+        arrow,
+        role,
+        awaited,
+        in_flight,
+        handed_over,
+        stall.end - stall.start - awaited - in_flight - handed_over,
         is_binding=issued > stall.start,
     )
 

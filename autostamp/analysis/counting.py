@@ -63,11 +63,13 @@ class _Table:
     @classmethod
     def of(cls, uses: Uses, late: int, until: float) -> _Table:
         times = np.array([arrival.by(late) for arrival in uses.arrivals], np.int64)
-        index = {id(arrival): place for place, arrival in enumerate(uses.arrivals)}
-        waits = [wait for wait in uses.waits if wait.exit.cycles + late < until]
+        waits = uses.waits if until == inf else [wait for wait in uses.waits if wait.exit.cycles + late < until]
         exits = np.array([wait.exit.cycles for wait in waits], np.int64)
         warps = np.array([wait.exit.warp for wait in waits], np.int64)
-        own = np.array([index[id(wait.own)] if wait.own else -1 for wait in waits], np.int64)
+        own = np.full(len(waits), -1, np.int64)
+        if any(wait.own for wait in waits):
+            index = {id(arrival): place for place, arrival in enumerate(uses.arrivals)}
+            own[:] = [index[id(wait.own)] if wait.own else -1 for wait in waits]
         least, most = np.searchsorted(times, exits, "left"), np.searchsorted(times, exits + late, "right")
         return cls(np.arange(len(waits)), warps, exits, least, most, own)._at(np.lexsort((exits, warps)))
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from autostamp.analysis.slack import slack_of
 from autostamp.analysis.spans import Span, union
-from autostamp.analysis.states import states_of
+from autostamp.analysis.states import WindowStates, states_of
 from autostamp.analysis.transfers import Use, is_held_up, landed_by, landing
 from autostamp.model.flow import Arrow, Cause, CriticalPath, Ending, PathKind, PathPart, Steady
 from autostamp.model.manifest import Instance
@@ -31,7 +31,12 @@ _Name = TypeVar("_Name", str, tuple[int, str])
 
 
 def critical_path(
-    trace: Trace, timeline: Timeline, arrows: Sequence[Arrow], causes: Iterable[Cause], steady: Steady | None
+    trace: Trace,
+    timeline: Timeline,
+    arrows: Sequence[Arrow],
+    causes: Iterable[Cause],
+    steady: Steady | None,
+    known: WindowStates | None = None,
 ) -> CriticalPath | None:
     """The path that ends where the steady window does, in the warp that the window is of. None without a steady state.
 
@@ -42,7 +47,8 @@ def critical_path(
         return None
     instances = {row.number: row for row in trace.kernel.instances}
     landed = landed_by(arrows)
-    walk = _Walk(timeline, instances, causes, landed, (steady.start, steady.end))
+    known = {} if known is None else known
+    walk = _Walk(timeline, instances, causes, landed, (steady.start, steady.end), known)
     parts = tuple(walk.parts(steady.warp))[::-1]
     span = steady.end - steady.start
     roles: dict[str, int] = {}
@@ -69,14 +75,14 @@ def _largest_first(cycles: Mapping[_Name, int]) -> list[tuple[_Name, int]]:
 class _Lane:
     """One warp, indexed for the walk: its stalls in order of their exits, and its active time and passes in the window."""
 
-    def __init__(self, warp: WarpTimeline, window: Span) -> None:
+    def __init__(self, warp: WarpTimeline, window: Span, known: WindowStates) -> None:
         self.role = warp.role
         self.stalls = sorted(
             (part for part in warp.slices if part.state is State.STALL and part.end > part.start),
             key=lambda part: (part.end, part.start),
         )
         self._ends = [part.end for part in self.stalls]
-        states = states_of(warp, window)
+        states = states_of(warp, window, known)
         self._active = union([*states.active, *states.passed])
         self._active_ends = [end for _, end in self._active]
 
@@ -116,7 +122,9 @@ class _Walk:
         causes: Iterable[Cause],
         landed: Mapping[Use, int],
         window: Span,
+        known: WindowStates,
     ) -> None:
+        self._known = known
         self._warps = {warp.warp: warp for warp in timeline.warps}
         self._instances = instances
         self._causes = {(cause.warp, cause.stall.instance, cause.stall.visit): cause for cause in causes}
@@ -149,7 +157,7 @@ class _Walk:
 
     def _lane(self, warp: int) -> _Lane:
         if warp not in self._lanes:
-            self._lanes[warp] = _Lane(self._warps[warp], self._window)
+            self._lanes[warp] = _Lane(self._warps[warp], self._window, self._known)
         return self._lanes[warp]
 
     def _work(self, warp: int, start: int, end: int) -> Iterator[PathPart]:

@@ -10,6 +10,7 @@ from autostamp.analysis.depths import depths
 from autostamp.analysis.early import early_signals
 from autostamp.analysis.latencies import Latencies, language_of, latencies_of
 from autostamp.analysis.overlaps import overlaps
+from autostamp.analysis.states import WindowStates
 from autostamp.analysis.steady import steady_state
 from autostamp.model.flow import Flow
 from autostamp.model.timeline import Timeline
@@ -22,14 +23,15 @@ def explain(trace: Trace, timeline: Timeline, latencies: Latencies | None = None
     instances = {instance.number: instance for instance in trace.kernel.instances}
     found = find_dependencies(trace, latencies)
     causes = causes_of(timeline, found, instances, latencies, language_of(trace.kernel))
-    steady, notes = steady_state(trace, timeline)
+    states: WindowStates = {}
+    steady, notes = steady_state(trace, timeline, states)
     return Flow(
         arrows=found.arrows,
         causes=causes,
         blame=blame(timeline, causes, instances),
         steady=steady,
-        path=critical_path(trace, timeline, found.arrows, causes, steady) if steady else None,
-        overlaps=overlaps(timeline, steady) if steady else (),
+        path=critical_path(trace, timeline, found.arrows, causes, steady, states) if steady else None,
+        overlaps=overlaps(timeline, steady, states) if steady else (),
         depths=depths(trace, timeline, steady) if steady else (),
         early=early_signals(timeline, found.arrows, instances),
         notes=(*found.notes, *notes),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from autostamp.analysis.spans import Span, clip, length, overlap, subtract, union
-from autostamp.analysis.states import states_of
+from autostamp.analysis.states import WindowStates, states_of
 from autostamp.model.flow import Overlap, Steady
 from autostamp.model.timeline import State, Timeline, WarpTimeline
 
@@ -21,7 +21,7 @@ class Selection:
     instances: frozenset[int] = frozenset()
 
 
-def overlaps(timeline: Timeline, steady: Steady) -> tuple[Overlap, ...]:
+def overlaps(timeline: Timeline, steady: Steady, known: WindowStates | None = None) -> tuple[Overlap, ...]:
     """Every pair of roles that were busy in the steady window, in the order of the timeline's roles.
 
     A role is busy while a warp of it is active. One with no active time is left out: what it did is not known.
@@ -29,7 +29,7 @@ def overlaps(timeline: Timeline, steady: Steady) -> tuple[Overlap, ...]:
     busy = {
         total.role: spans
         for total in timeline.roles
-        if (spans := busy_spans(timeline, steady, Selection(total.role, frozenset(total.warps))))
+        if (spans := busy_spans(timeline, steady, Selection(total.role, frozenset(total.warps)), known))
     }
     return tuple(_overlap(first, second, busy[first], busy[second]) for first, second in combinations(busy, 2))
 
@@ -40,15 +40,17 @@ def overlap_of(timeline: Timeline, steady: Steady, first: Selection, second: Sel
     return _overlap(first.name, second.name, *spans)
 
 
-def busy_spans(timeline: Timeline, steady: Steady, selection: Selection) -> list[Span]:
+def busy_spans(
+    timeline: Timeline, steady: Steady, selection: Selection, known: WindowStates | None = None
+) -> list[Span]:
     """When any warp of the selection was active in the steady window, in start order. Its stalls and passes are left out."""
     window = (steady.start, steady.end)
     warps = [warp for warp in timeline.warps if not selection.warps or warp.warp in selection.warps]
-    return union(span for warp in warps for span in _busy(warp, window, selection.instances))
+    return union(span for warp in warps for span in _busy(warp, window, selection.instances, known))
 
 
-def _busy(warp: WarpTimeline, window: Span, instances: frozenset[int]) -> list[Span]:
-    states = states_of(warp, window)
+def _busy(warp: WarpTimeline, window: Span, instances: frozenset[int], known: WindowStates | None) -> list[Span]:
+    states = states_of(warp, window, known)
     if not instances:
         return states.active
     holds = (

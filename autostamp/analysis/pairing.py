@@ -61,15 +61,15 @@ def pair(one: Numbered, found: Found, late: int) -> None:
     starts = _Starts(one, late)
     has_waited: set[int] = set()
     for wait in one.uses.waits:
-        visit = (wait.exit.warp, wait.exit.instance, wait.exit.visit)
-        is_first = wait.exit.warp not in has_waited
-        has_waited.add(wait.exit.warp)
-        if wait.exit.cycles + late >= one.until:
-            found.lost.add(visit)
+        warp, instance, visit, cycles = wait.exit
+        is_first = warp not in has_waited
+        has_waited.add(warp)
+        if cycles + late >= one.until:
+            found.lost.add((warp, instance, visit))
         elif wait.use >= 0:
             _connect(one.uses, wait, wait.stage, wait.use, starts.of(wait.use), found)
         elif (wait.use == GRANTED and one.uses.arrivals) or (is_first and one.uses.side == "empty"):
-            found.granted.add(visit)
+            found.granted.add((warp, instance, visit))
 
 
 def pair_tail(ring: Sequence[Numbered], wait: Waiting, found: Found, late: int) -> None:
@@ -99,17 +99,22 @@ def _connect(uses: Uses, wait: Waiting, stage: int, use: int, start: _Start, fou
         return
     found.arrows.append(
         Arrow(
-            signal=start.signal,
-            wait=wait.exit,
-            barrier=wait.barrier,
-            side=wait.side,
-            stage=stage,
-            use=use,
-            others=start.others,
-            is_async=start.is_async,
-            is_inferred=uses.is_inferred,
+            start.signal,
+            wait.exit,
+            wait.barrier,
+            wait.side,
+            stage,
+            use,
+            start.others,
+            start.is_async,
+            uses.is_inferred,
         )
     )
+
+
+def _cycles_and_warp(pair: tuple[End, bool]) -> tuple[int, int]:
+    end = pair[0]
+    return end.cycles, end.warp
 
 
 class _Starts:
@@ -132,10 +137,12 @@ class _Starts:
         return start
 
     def _make(self, use: int) -> _Start:
-        arrivals = [*self._groups.of(use), *self._copies.get(use, ())]
+        arrivals = self._groups.of(use)
+        if use in self._copies:
+            arrivals = [*arrivals, *self._copies[use]]
         ends = [(end, arrival.is_async) for arrival in arrivals for end in arrival.ends]
         if len(ends) > 1:
-            ends.sort(key=lambda pair: (pair[0].cycles, pair[0].warp))
+            ends.sort(key=_cycles_and_warp)
             # A commit that emits nothing may be written long after the copy that it stands for has landed.
             limit = self._first_exit.get(use, ends[-1][0].cycles) + self._late
             ends = [pair for pair in ends if pair[0].cycles <= limit] or ends[:1]

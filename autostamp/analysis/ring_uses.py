@@ -110,7 +110,9 @@ def _of_warp(warp: WarpTimeline, meanings: Mapping[int, _Meaning]) -> dict[int, 
     rings: dict[int, Ring] = {}
     for cycles, instance, visit, stage in sorted(records):
         meaning = meanings[instance]
-        ring = rings.setdefault(meaning.barrier, Ring())
+        ring = rings.get(meaning.barrier)
+        if ring is None:
+            ring = rings[meaning.barrier] = Ring()
         kinds = [ring.arrivals] if meaning.arrives else []
         kinds += [ring.releases] if meaning.releases else []
         if meaning.acquires or (meaning.acquires_if_held and (instance, visit) in held):

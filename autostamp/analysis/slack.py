@@ -19,21 +19,25 @@ def slack_of(timeline: Timeline, arrows: Iterable[Arrow], landed: Mapping[Use, i
     one has none where it surely held up a wait (`landed` as `landed_by` tells); else it counts from its issue, which is the
     most that it can be. A warp's arrivals for itself are left out.
     """
+    # Some of the most frequent code on a long run: nothing is looked up twice.
+    active, stalled, (first, last) = State.ACTIVE, State.STALL, window
     waits = {
         (warp.warp, part.instance, part.visit): part
         for warp in timeline.warps
         for part in warp.slices
-        if part.state is not State.ACTIVE
+        if part.state is not active and first <= part.end <= last
     }
     least: dict[End, int] = {}
     for arrow in arrows:
-        wait = waits.get((arrow.wait.warp, arrow.wait.instance, arrow.wait.visit))
-        is_inside = window[0] <= arrow.wait.cycles <= window[1]
-        if wait is None or not is_inside or arrow.signal.warp == arrow.wait.warp:
+        signal, end = arrow.signal, arrow.wait
+        if signal.warp == end.warp or (wait := waits.get(end[:3])) is None:
             continue
-        is_awaited = arrow.is_async and wait.state is State.STALL and is_held_up(wait, arrow, landed)
-        slack = 0 if is_awaited else max(0, wait.start - arrow.signal.cycles)
-        least[arrow.signal] = min(slack, least.get(arrow.signal, slack))
+        slack = wait.start - signal.cycles
+        if slack > 0 and arrow.is_async and wait.state is stalled and is_held_up(wait, arrow, landed):
+            slack = 0
+        before = least.get(signal)
+        if before is None or slack < before:
+            least[signal] = max(0, slack)
     role_of = {warp.warp: warp.role for warp in timeline.warps}
     by_role: dict[str, list[int]] = {}
     for signal, slack in least.items():

@@ -13,13 +13,18 @@ Span: TypeAlias = tuple[int, int]
 def union(spans: Iterable[Span]) -> list[Span]:
     """The spans merged: disjoint, in start order, empty ones left out."""
     merged: list[Span] = []
+    first = last = 0
     for start, end in sorted(spans):
         if end <= start:
             continue
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
+        if first < last and start <= last:
+            last = max(last, end)
+            continue
+        if first < last:
+            merged.append((first, last))
+        first, last = start, end
+    if first < last:
+        merged.append((first, last))
     return merged
 
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from autostamp.analysis.spans import Span, clip, length, subtract, union
-from autostamp.model.timeline import Slice, State, WarpTimeline
+from autostamp.model.timeline import State, WarpTimeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,28 @@ class StateSpans:
         return self.bounds[1] - self.bounds[0] - length(self.stalled) - length(self.passed) - length(self.active)
 
 
-def states_of(warp: WarpTimeline, window: Span) -> StateSpans:
-    """The states of one warp in a window of cycles."""
+WindowStates: TypeAlias = dict[int, StateSpans]
+"""What was worked out already of one window, by warp."""
+
+
+def states_of(warp: WarpTimeline, window: Span, known: WindowStates | None = None) -> StateSpans:
+    """The states of one warp in a window of cycles. `known` are those of the same window: looked up there, and kept there."""
+    if known is None:
+        return _states_of(warp, window)
+    if warp.warp not in known:
+        known[warp.warp] = _states_of(warp, window)
+    return known[warp.warp]
+
+
+def _states_of(warp: WarpTimeline, window: Span) -> StateSpans:
     first, last = max(warp.start, window[0]), min(warp.end, window[1])
     bounds = (first, max(first, last))
-    inside = [part for part in warp.slices if part.start < bounds[1] and part.end > bounds[0]]
-    stalled = spans_in(State.STALL, inside, bounds)
-    passed = subtract(spans_in(State.PASS, inside, bounds), stalled)
-    waiting = union([*stalled, *passed])
-    return StateSpans(bounds, stalled, passed, subtract(spans_in(State.ACTIVE, inside, bounds), waiting))
-
-
-def spans_in(state: State, slices: Iterable[Slice], window: Span) -> list[Span]:
-    """Union of the slices of one state, clipped to a window."""
-    return clip(union((part.start, part.end) for part in slices if part.state is state), window)
+    begin, end = bounds
+    spans: dict[State, list[Span]] = {state: [] for state in State}
+    for part in warp.slices:
+        if part.start < end and part.end > begin:
+            spans[part.state].append((part.start, part.end))
+    stalled = clip(union(spans[State.STALL]), bounds)
+    passed = subtract(clip(union(spans[State.PASS]), bounds), stalled)
+    waiting = union([*stalled, *passed]) if passed else stalled
+    return StateSpans(bounds, stalled, passed, subtract(clip(union(spans[State.ACTIVE]), bounds), waiting))

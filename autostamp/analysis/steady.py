@@ -15,7 +15,7 @@ import numpy as np
 
 from autostamp.analysis.roles import warps_text
 from autostamp.analysis.spans import Span, length
-from autostamp.analysis.states import states_of
+from autostamp.analysis.states import WindowStates, states_of
 from autostamp.analysis.timeline import spread_of
 from autostamp.model.flow import Steady
 from autostamp.model.manifest import Instance
@@ -49,13 +49,15 @@ class _Anchor:
     peers: list[list[int]]
 
 
-def steady_state(trace: Trace, timeline: Timeline) -> tuple[Steady | None, tuple[str, ...]]:
+def steady_state(
+    trace: Trace, timeline: Timeline, known: WindowStates | None = None
+) -> tuple[Steady | None, tuple[str, ...]]:
     """The steady state of one CTA, or None, and notes: why there is none, or that it ends where records were lost.
 
     `fill` and `drain` of the result count the iterations before and after. An iteration is of them when its period is far
     from the median of the middle half of all, and only others of its kind, or the first (last) round of the ring, lie
     between it and the first (last) iteration, in the anchor's warp or in another that iterates with it. Outliers in the
-    middle, as tile boundaries of a persistent kernel, stay.
+    middle, as tile boundaries of a persistent kernel, stay. `known` takes the states of the steady window.
     """
     anchor = _anchor(trace, timeline)
     if anchor is None:
@@ -83,16 +85,18 @@ def steady_state(trace: Trace, timeline: Timeline) -> tuple[Steady | None, tuple
         marks=tuple(marks),
         fill=fill,
         drain=drain,
-        roles=role_totals(timeline.warps, (marks[0], marks[-1])),
+        roles=role_totals(timeline.warps, (marks[0], marks[-1]), known),
     )
     return steady, notes
 
 
-def role_totals(warps: Iterable[WarpTimeline], window: Span) -> tuple[RoleTotals, ...]:
+def role_totals(
+    warps: Iterable[WarpTimeline], window: Span, known: WindowStates | None = None
+) -> tuple[RoleTotals, ...]:
     """Sums over the warps of each role that ran in `window`, in warp-cycles: span = stall + passed + active + untracked."""
     rows: dict[str, list[tuple[int, tuple[int, int, int, int, int]]]] = {}
     for warp in warps:
-        states = states_of(warp, window)
+        states = states_of(warp, window, known)
         span = states.bounds[1] - states.bounds[0]
         if span:
             lengths = (length(states.stalled), length(states.active), states.untracked, length(states.passed))

@@ -33,8 +33,9 @@ def landed_by(arrows: Iterable[Arrow]) -> dict[Use, int]:
     exits: dict[Use, int] = {}
     for arrow in arrows:
         if arrow.is_async:
-            use = use_of(arrow)
-            exits[use] = min(arrow.wait.cycles, exits.get(use, arrow.wait.cycles))
+            use, cycles = use_of(arrow), arrow.wait.cycles
+            if cycles <= exits.get(use, cycles):
+                exits[use] = cycles
     return exits
 
 

@@ -41,7 +41,8 @@ class Arrival:
 
     def by(self, late: int) -> int:
         """The cycle by which it is known to have happened, to compare with an exit's plus `late`."""
-        return self.ends[0].cycles + late if self.is_entry else self.ends[0].cycles
+        first = self.ends[0].cycles
+        return first + late if self.is_entry else first
 
 
 @dataclass(slots=True, eq=False)
@@ -98,17 +99,21 @@ class _Lane:
         self._has_filled: set[int] = set()
 
     def read(self) -> None:
-        instances = self._all.instances
+        # Every record comes by here: what is the same for all of them is looked up once.
+        instances, entered = self._all.instances, self._entered
+        enter_kind, exit_kind, signal_kind = EventKind.ENTER, EventKind.EXIT, EventKind.SIGNAL
         for event in self._lane.events:
-            instance = instances[event.instance]
-            if event.kind is EventKind.ENTER:
-                self._entered[event.instance, event.visit] = event
-            elif event.kind is EventKind.EXIT:
-                enter = self._entered.pop((event.instance, event.visit), None)
+            kind = event.kind
+            if kind is enter_kind:
+                entered[event.instance, event.visit] = event
+            elif kind is exit_kind:
+                enter = entered.pop((event.instance, event.visit), None)
                 if enter is not None:
-                    self._wait(instance, enter, event)
-            elif event.kind is EventKind.SIGNAL:
-                for side in (instance.side, *instance.signals):
+                    self._wait(instances[event.instance], enter, event)
+            elif kind is signal_kind:
+                instance = instances[event.instance]
+                self._arrive(instance, instance.side, event, event.payload)
+                for side in instance.signals:
                     self._arrive(instance, side, event, event.payload)
         self._leave_open()
         for key, rows in self._arrivals.items():
@@ -117,18 +122,19 @@ class _Lane:
 
     def _wait(self, instance: Instance, enter: Event, exit_: Event) -> None:
         payload = enter.payload or exit_.payload
-        uses = self._all.find(instance, instance.side, payload)
+        own_side, signals = instance.side, instance.signals
+        uses = self._all.find(instance, own_side, payload)
         if uses is not None:
             end = End(self._lane.warp, instance.number, exit_.visit, exit_.cycles)
-            stage = self._all.rings.stage(instance, payload)
-            wait = Waiting(enter.cycles, end, instance.barrier, instance.side, stage)
+            stage = self._all.stage(instance, payload)
+            wait = Waiting(enter.cycles, end, instance.barrier, own_side, stage)
             uses.waits.append(wait)
-            if instance.side in MEETINGS or instance.side in instance.signals:
+            if own_side in MEETINGS or own_side in signals:
                 wait.own = self._arrive_at(uses, instance, enter)
-            if instance.side == "empty":
+            if own_side == "empty":
                 self._unfollowed.setdefault(instance.barrier, []).append((uses, wait))
-        for side in instance.signals:
-            if side != instance.side:
+        for side in signals:
+            if side != own_side:
                 self._arrive(instance, side, exit_, payload)
 
     def _arrive_at(self, uses: Uses, instance: Instance, enter: Event) -> Arrival:
@@ -144,8 +150,11 @@ class _Lane:
         end = End(self._lane.warp, instance.number, event.visit, event.cycles)
         announces = not (instance.is_async or (instance.is_noop and event.kind is EventKind.SIGNAL))
         # An acquire that arms the full barrier announces the bytes of a copy that follows.
-        is_async = not announces or (event.kind is EventKind.EXIT and side == _OTHER_SIDE)
-        self._arrivals.setdefault(uses.key, []).append((end, is_async, announces))
+        is_async = not announces or (side == _OTHER_SIDE and event.kind is EventKind.EXIT)
+        rows = self._arrivals.get(uses.key)
+        if rows is None:
+            rows = self._arrivals[uses.key] = []
+        rows.append((end, is_async, announces))
         if side == _OTHER_SIDE:
             self._unfollowed.pop(instance.barrier, None)
             self._has_filled.add(instance.barrier)
@@ -179,6 +188,15 @@ class _Gatherer:
         self.tails: list[tuple[int, Waiting]] = []
         self._barriers: Mapping[int, Barrier] = {item.number: item for item in trace.kernel.barriers}
         self._found: dict[tuple[int, str, int], Uses | None] = {}
+        self._stages: dict[tuple[int, int], int] = {}
+
+    def stage(self, instance: Instance, payload: int) -> int:
+        """The ring index that a record names."""
+        asked = (instance.number, payload)
+        stage = self._stages.get(asked)
+        if stage is None:
+            stage = self._stages[asked] = self.rings.stage(instance, payload)
+        return stage
 
     def find(self, instance: Instance, side: str, payload: int) -> Uses | None:
         """The barrier that a record is about; None where its records cannot say, or nobody of this CTA arrives on it."""

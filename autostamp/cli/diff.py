@@ -71,6 +71,7 @@ def _samples(run: RunData, traces: Sequence[Trace]) -> dict[str, Sample]:
     """The timelines of each kernel by name; of several compilations of one name, the first that has records."""
     from autostamp.analysis import analyse
     from autostamp.analysis.compare import Sample
+    from autostamp.analysis.steady import steady_state
 
     found: dict[str, list[Trace]] = {}
     for trace in traces:
@@ -80,10 +81,12 @@ def _samples(run: RunData, traces: Sequence[Trace]) -> dict[str, Sample]:
             click.echo(f"note: {note}: kernel trace {members[0].kernel.number} is compared", err=True)
             continue
         members.append(trace)
-    return {
-        name: Sample(run.manifest, tuple(analyse(trace, longest=0) for trace in members))
-        for name, members in found.items()
-    }
+    samples = {}
+    for name, members in found.items():
+        timelines = tuple(analyse(trace, longest=0) for trace in members)
+        steady = [steady_state(trace, timeline)[0] for trace, timeline in zip(members, timelines, strict=True)]
+        samples[name] = Sample(run.manifest, timelines, tuple(each.period.median if each else None for each in steady))
+    return samples
 
 
 def _note_others(samples: Sequence[dict[str, Sample]], runs: Sequence[Path]) -> None:

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who waited for whom in one CTA: arrows from arrivals to waits, what ended each stall, and what bound the steady state."""
+"""Who waited for whom in one CTA: arrows from arrivals to waits, what ended each stall, and what bound the steady state.
+
+What there is one of for every record is a named tuple: a million of them are made in a quarter of the time of dataclasses.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from autostamp.model.timeline import RoleTotals, Slice, Spread
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """One end of an arrow: the record of `instance`'s `visit` in `warp`, at `cycles`."""
 
     warp: int
@@ -19,8 +22,7 @@ class End:
     cycles: int
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+class Arrow(NamedTuple):
     """From the last arrival of one use of a barrier to the exit of a wait for that use.
 
     `use` counts the phases of (barrier, side, stage) from 0. `others` are the earlier arrivals of the same use, in order of
@@ -56,8 +58,7 @@ class Ending(StrEnum):
     """Unknown: records of a warp that may have arrived were dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """Why one stall lasted: `stall.cycles` = awaited + in_flight + handed_over + unexplained.
 
     awaited: from the enter to the arrival, which the arriving warp had not made yet. in_flight: from the issue of an

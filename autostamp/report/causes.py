@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from autostamp.model.flow import Arrow, Cause, Flow
+from autostamp.model.flow import Arrow, Cause, End, Flow
 
 Visit: TypeAlias = tuple[int, int, int]
 """Warp, instance, visit: one record, or the two of one wait."""
@@ -18,19 +18,20 @@ class Causes:
     """Indices into a flow's `causes` and `arrows`: causes by the wait, arrows by both of their ends."""
 
     by_wait: Mapping[Visit, int]
-    by_ends: Mapping[tuple[Visit, Visit], int]
+    by_ends: Mapping[tuple[End, End], int]
 
     @classmethod
     def of(cls, flow: Flow) -> Causes:
         """Index a flow once; looking up is cheap then."""
         return cls(
             {(cause.warp, cause.stall.instance, cause.stall.visit): n for n, cause in enumerate(flow.causes)},
-            {ends_of(arrow): n for n, arrow in enumerate(flow.arrows)},
+            {(arrow.signal, arrow.wait): n for n, arrow in enumerate(flow.arrows)},
         )
 
     def arrow_of(self, cause: Cause) -> int:
         """Index of the arrow that a cause names, -1 when it names none."""
-        return self.by_ends.get(ends_of(cause.arrow), -1) if cause.arrow is not None else -1
+        arrow = cause.arrow
+        return self.by_ends.get((arrow.signal, arrow.wait), -1) if arrow is not None else -1
 
 
 def ends_of(arrow: Arrow) -> tuple[Visit, Visit]:

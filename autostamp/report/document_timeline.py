@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from autostamp.model.flow import CriticalPath, Ending, Flow, PathKind
@@ -45,7 +46,9 @@ class _Writer:
         return self.columns([number + added for number in numbers])
 
     def barriers(self, numbers: Iterable[int]) -> Column:
-        return self.columns([self.numbers.barrier(number) for number in numbers])
+        listed = list(numbers)
+        written = {number: self.numbers.barrier(number) for number in set(listed)}
+        return self.columns([written[number] for number in listed])
 
     def clocks(self, cycles: Iterable[int]) -> Column:
         return self.columns(cycles, delta=True)
@@ -100,9 +103,8 @@ def in_hardware_order(timeline: Timeline) -> list[WarpTimeline]:
 def _row(warp: WarpTimeline, writer: _Writer) -> dict[str, Any]:
     parts, columns = warp.slices, writer.columns
     by_wait, number = writer.causes.by_wait, warp.warp
-    causes = [
-        by_wait.get((number, part.instance, part.visit), -1) if part.state is State.STALL else -1 for part in parts
-    ]
+    stalled = State.STALL
+    causes = [by_wait.get((number, part.instance, part.visit), -1) if part.state is stalled else -1 for part in parts]
     return {
         "warp": number,
         "role": warp.role,
@@ -111,12 +113,12 @@ def _row(warp: WarpTimeline, writer: _Writer) -> dict[str, Any]:
         "lost": warp.lost,
         **{name: value for name, value in flow_objects.times(warp).items() if name != "span"},
         "spans": {
-            "start": writer.clocks([part.start for part in parts]),
-            "end": writer.clocks([part.end for part in parts]),
+            "start": writer.clocks(map(attrgetter("start"), parts)),
+            "end": writer.clocks(map(attrgetter("end"), parts)),
             "state": columns([STATES[part.state] for part in parts]),
-            "instance": writer.instances(part.instance for part in parts),
-            "visit": columns([part.visit for part in parts]),
-            "stage": columns([part.stage for part in parts]),
+            "instance": writer.instances(map(attrgetter("instance"), parts)),
+            "visit": columns(map(attrgetter("visit"), parts)),
+            "stage": columns(map(attrgetter("stage"), parts)),
             "cause": columns(causes),
         },
         "signals": {
@@ -130,17 +132,18 @@ def _row(warp: WarpTimeline, writer: _Writer) -> dict[str, Any]:
 
 def _arrows(writer: _Writer) -> dict[str, Any]:
     arrows, columns, rows = writer.flow.arrows, writer.columns, writer.rows
+    signals, waits = [arrow.signal for arrow in arrows], [arrow.wait for arrow in arrows]
     return {
-        "from_row": columns([rows[arrow.signal.warp] for arrow in arrows]),
-        "from": writer.clocks([arrow.signal.cycles for arrow in arrows]),
-        "from_instance": writer.instances(arrow.signal.instance for arrow in arrows),
-        "to_row": columns([rows[arrow.wait.warp] for arrow in arrows]),
-        "to": writer.clocks([arrow.wait.cycles for arrow in arrows]),
-        "to_instance": writer.instances(arrow.wait.instance for arrow in arrows),
-        "to_visit": columns([arrow.wait.visit for arrow in arrows]),
-        "barrier": writer.barriers(arrow.barrier for arrow in arrows),
-        "stage": columns([arrow.stage for arrow in arrows]),
-        "use": columns([arrow.use for arrow in arrows]),
+        "from_row": columns([rows[end.warp] for end in signals]),
+        "from": writer.clocks(map(attrgetter("cycles"), signals)),
+        "from_instance": writer.instances(map(attrgetter("instance"), signals)),
+        "to_row": columns([rows[end.warp] for end in waits]),
+        "to": writer.clocks(map(attrgetter("cycles"), waits)),
+        "to_instance": writer.instances(map(attrgetter("instance"), waits)),
+        "to_visit": columns(map(attrgetter("visit"), waits)),
+        "barrier": writer.barriers(map(attrgetter("barrier"), arrows)),
+        "stage": columns(map(attrgetter("stage"), arrows)),
+        "use": columns(map(attrgetter("use"), arrows)),
         "flags": columns([ASYNC * arrow.is_async + INFERRED * arrow.is_inferred for arrow in arrows]),
     }
 
@@ -151,7 +154,7 @@ def _causes(writer: _Writer) -> dict[str, Any]:
     return {
         "ending": columns([ENDINGS[cause.ending] for cause in causes]),
         "arrow": columns([writer.causes.arrow_of(cause) for cause in causes]),
-        **{part: columns([getattr(cause, part) for cause in causes]) for part in parts},
+        **{part: columns(map(attrgetter(part), causes)) for part in parts},
         "binding": columns([int(cause.is_binding) for cause in causes]),
     }
 

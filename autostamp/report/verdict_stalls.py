@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from operator import attrgetter
 
 from autostamp.model.flow import Blame, Ending, Flow
 from autostamp.model.timeline import RoleTotals, Timeline
@@ -70,14 +71,13 @@ def ended(row: Blame) -> str:
 
 def unexplained_lines(flow: Flow) -> Iterator[str]:
     """What all stalls were made of, and the part that nothing explains, by what ended those stalls."""
-    parts: Counter[str] = Counter()
+    names = ("awaited", "in flight", "handed over", "unexplained")
+    fields = ("awaited", "in_flight", "handed_over", "unexplained")
+    parts = {name: sum(map(attrgetter(field), flow.causes)) for name, field in zip(names, fields, strict=True)}
     unknown: Counter[Ending] = Counter()
     for cause in flow.causes:
-        parts["awaited"] += cause.awaited
-        parts["in flight"] += cause.in_flight
-        parts["handed over"] += cause.handed_over
-        parts["unexplained"] += cause.unexplained
-        unknown[cause.ending] += cause.unexplained
+        if cause.unexplained:
+            unknown[cause.ending] += cause.unexplained
     total = sum(parts.values())
     if not total:
         return

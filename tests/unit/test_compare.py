@@ -150,9 +150,9 @@ def test_growth_within_noise_is_none():
     assert not growths(compare(sample([30]), sample([35])), 1)[0].is_certain
 
 
-def write(path, computes: list[int], manifest: Manifest = MANIFEST):
+def write(path, computes: list[int], manifest: Manifest = MANIFEST, uses: int = 4):
     regions = [
-        Recorded(1, ring_region(KERNEL, compute=compute), launch, 0, (0, 0, 0), GRID)
+        Recorded(1, ring_region(KERNEL, compute=compute, uses=uses), launch, 0, (0, 0, 0), GRID)
         for launch, compute in enumerate(computes)
     ]
     write_run(path, manifest, regions, MachineFacts(), {})
@@ -185,6 +185,16 @@ def test_the_command_as_json(tmp_path, capsys):
         "percent": pytest.approx(92.3, abs=0.05),
         "is_certain": False,
     }
+
+
+def test_the_command_compares_the_periods_of_the_steady_states(tmp_path, capsys):
+    # The consumer enters a wait at 0, 40, 70, 100, ..: once the ring is full it goes on as fast as it computes, 30 and 60 cycles.
+    runs = write(tmp_path / "a", [30, 30], uses=12), write(tmp_path / "b", [60, 60], uses=12)
+    assert cli.main(["diff", *runs, "--json", "--fail-over", "99"]) == 1
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    period = kernel["period"]
+    assert (period["first"]["median"], period["second"]["median"], period["delta"]) == (30, 60, 30)
+    assert {"what": "the period", "percent": 100, "is_certain": True} in kernel["growths"]
 
 
 def test_runs_of_different_kernels_are_refused(tmp_path, capsys):

@@ -341,7 +341,7 @@ def test_a_stall_says_why_it_lasted_and_a_pass_is_no_stall():
 
 def test_an_arrival_stamped_after_the_wait_it_ended_has_no_flow_that_points_back():
     flow = ring_report.ring_flow()
-    late = replace(flow.arrows[3], wait=replace(flow.arrows[3].wait, cycles=45))
+    late = flow.arrows[3]._replace(wait=flow.arrows[3].wait._replace(cycles=45))
     timeline = by_hand()
     mma = timeline.warps[1]
     slices = tuple(

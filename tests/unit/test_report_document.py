@@ -154,8 +154,8 @@ def test_arrows_and_causes_refer_to_each_other():
 
 def test_flags_of_arrows_are_bits():
     flow = ring_flow()
-    marked = replace(flow.arrows[0], is_async=True), replace(flow.arrows[1], is_inferred=True)
-    flow = replace(flow, arrows=(*marked, replace(flow.arrows[2], is_async=True, is_inferred=True)))
+    marked = flow.arrows[0]._replace(is_async=True), flow.arrows[1]._replace(is_inferred=True)
+    flow = replace(flow, arrows=(*marked, flow.arrows[2]._replace(is_async=True, is_inferred=True)))
     found = document([(ring_timeline(), flow)], ring_manifest(), columns=plain)
     assert found["timelines"][0]["arrows"]["flags"] == [1, 2, 3]
 

@@ -61,7 +61,7 @@ def test_what_is_no_stall_has_no_cause():
 
 
 def test_a_stall_without_an_arrow_keeps_its_parts():
-    causes = tuple(replace(cause, arrow=None, role="", awaited=0, unexplained=20) for cause in ring_flow().causes)
+    causes = tuple(cause._replace(arrow=None, role="", awaited=0, unexplained=20) for cause in ring_flow().causes)
     row = rows(replace(ring_flow(), causes=causes))[4]
     assert (row["unexplained"], row["signal_warp"], row["inferred"]) == ("20", "", "")
 

@@ -62,7 +62,7 @@ def test_the_title_names_both_ends():
 
 def test_inferred_is_dashed_and_asynchronous_has_a_circle():
     flow = ring_flow()
-    arrows = (replace(flow.arrows[0], is_inferred=True), replace(flow.arrows[1], is_async=True), flow.arrows[2])
+    arrows = (flow.arrows[0]._replace(is_inferred=True), flow.arrows[1]._replace(is_async=True), flow.arrows[2])
     root = picture(replace(flow, arrows=arrows))
     assert ["d" in item.get("class").split() for item in lines(root)] == [True, False, False]
     (circle,) = root.iter(f"{SPACE}circle")
@@ -79,7 +79,7 @@ def test_only_arrows_within_the_window_are_drawn():
 
 def test_too_many_are_left_out_and_counted():
     flow = ring_flow()
-    enough = tuple(replace(flow.arrows[0], use=number) for number in range(MOST_ARROWS))
+    enough = tuple(flow.arrows[0]._replace(use=number) for number in range(MOST_ARROWS))
     assert len(lines(picture(replace(flow, arrows=enough)))) == MOST_ARROWS
     root = picture(replace(flow, arrows=(*enough, flow.arrows[1])))
     assert lines(root) == []
@@ -88,7 +88,7 @@ def test_too_many_are_left_out_and_counted():
 
 def test_an_arrow_of_a_warp_that_is_not_drawn_is_left_out():
     flow = ring_flow()
-    stray = replace(flow.arrows[0], signal=End(9, 2, 0, 10))
+    stray = flow.arrows[0]._replace(signal=End(9, 2, 0, 10))
     assert lines(picture(replace(flow, arrows=(stray,)))) == []
 
 

@@ -111,8 +111,8 @@ def test_what_is_unexplained_is_said_with_its_reason():
     flow = ring_flow()
     first, second, third = flow.causes
     causes = (
-        replace(first, ending=Ending.UNSEEN, arrow=None, role="", awaited=0, unexplained=10),
-        replace(second, awaited=15, unexplained=5),
+        first._replace(ending=Ending.UNSEEN, arrow=None, role="", awaited=0, unexplained=10),
+        second._replace(awaited=15, unexplained=5),
         third,
     )
     found = ring_verdict(replace(flow, causes=causes))

@@ -127,7 +127,8 @@ def _without_arrow(
     if instance.side == "async-group":
         # What the warp waits for it issued itself, before the wait.
         ending, in_flight = Ending.GROUP, stall.cycles
-    elif visit in found.own:
+    elif visit in found.own or instance.side == "warp":
+        # The warp itself came last: at a barrier that it completed, or at one of its own threads.
         ending, handed_over = Ending.SIGNAL, min(stall.cycles, hand_off)
     elif visit in found.lost:
         ending = Ending.LOST

@@ -79,7 +79,9 @@ def _binding(timeline: Timeline, flow: Flow, words: Words) -> str:
         waiting = _most(row for row in flow.blame if (row.barrier, row.side) == (number, side))
         who = f"; {waiting.role} waits for it" if waiting else ""
         return f"{barrier} is the constraint: {_percent(between)} of the critical path {_what(path, number, side)}{who}"
-    held = _most(row for row in flow.blame if row.by == role and row.role != role)
+    # Roles that have no part in the iterations (a helper that waits at the end) are not held up by what bounds them.
+    repeating = {total.role for total in flow.steady.roles} if flow.steady is not None else set()
+    held = _most(row for row in flow.blame if row.by == role and row.role != role and row.role in repeating)
     own = _most(row for row in flow.blame if row.role == role)
     who = ""
     if held is not None:

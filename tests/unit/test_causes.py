@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from autostamp.analysis import analyse
+from autostamp.analysis.causes import causes_of
+from autostamp.analysis.dependencies import Dependencies
 from autostamp.analysis.flow import explain
 from autostamp.analysis.latencies import CUDA, CUTEDSL, SM_90, UNKNOWN, Latencies, language_of, latencies_of
 from autostamp.model.flow import Cause, Ending, Flow
 from autostamp.model.manifest import Barrier, Payload
-from autostamp.model.timeline import State
+from autostamp.model.timeline import Slice, State, Timeline, WarpTimeline
 from autostamp.model.trace import Trace
 from tests.simulator.lanes import lane, trace_of
 from tests.simulator.tables import KINDS, kernel_trace, ring_kernel, signal_row, wait_row
@@ -217,3 +219,14 @@ def test_cycles_say_nothing_of_nanoseconds():
     trace = replace(trace_of(FLAG, lane(FLAG, 0, (10, 1)), lane(FLAG, 1, (100, 2), (101, 3))), unit="ns")
     assert latencies_of(trace) is UNKNOWN
     assert [part.state for part in analyse(trace).warps[1].slices] == [State.STALL]
+
+
+def test_threads_of_one_warp_wait_for_no_other_warp():
+    # A __syncwarp from cycle 10 to 50, with a hand-off of 30 cycles: the warp's own threads came last.
+    row = wait_row(1, 1, 2, side="warp", barrier=0)
+    stall = Slice(10, 50, State.STALL, 1, 0, -1)
+    warp = WarpTimeline(0, "load", (stall,), span=60, stall=40, active=0, untracked=20, lost=0, end=60)
+    timeline = Timeline("k", (warp,), (), (), (), 0.0)
+    found = Dependencies((), frozenset(), frozenset(), frozenset(), ())
+    (cause,) = causes_of(timeline, found, {1: row}, Latencies({}, {"warp": 30}, 0), CUDA)
+    assert (cause.ending, cause.handed_over, cause.unexplained, cause.role) == (Ending.SIGNAL, 30, 10, "")

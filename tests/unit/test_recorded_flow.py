@@ -215,8 +215,8 @@ def test_the_critical_path_stays_with_the_warpgroup_and_goes_to_its_late_warp(ru
     barrier = next(row.barrier for row in trace.kernel.instances if row.number == line_of(run, 1533))
     last = {arrived[-1][0]: arrived[-1][1] for (group, _), arrived in turns(run).items() if group == 1}
     hops = [part for part in flow.path.parts if part.barrier == barrier and part.kind is PathKind.HAND_OFF]
-    # One for every iteration, or it was a pass: then the path goes through it as through work.
-    assert 0.9 * flow.steady.iterations <= len(hops) <= flow.steady.iterations
+    # At most one an iteration. Where the path is in the late warp already, whose wait is a pass, it goes through as through work.
+    assert 0 < len(hops) <= flow.steady.iterations
     assert all(last[part.start] == part.warp for part in hops)
     assert {part.warp for part in flow.path.parts} <= {4, 5, 6, 7}
 

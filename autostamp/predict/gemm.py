@@ -11,7 +11,7 @@ from autostamp.model.machine import MachineTable
 from autostamp.predict.laws import Mma, Operand, check_sizes, dtype_of, flop, stage_bytes, stages_that_fit
 from autostamp.predict.machines import constant
 from autostamp.predict.rings import rate_step, tma_ring
-from autostamp.predict.work import mma_rows, row, smem_row, tensor_constant
+from autostamp.predict.work import mma_rows, row, smem_row, tensor_constant, write_share
 
 TILE: Final = "bytes of the tile's A and B"
 
@@ -53,7 +53,7 @@ class GemmTile:
 
 
 def gemm(
-    table: MachineTable, tile: GemmTile, load: str = "load", mma: str = "mma", *, smem_write_share: float = 1.0
+    table: MachineTable, tile: GemmTile, load: str = "load", mma: str = "mma", *, smem_write_share: float | None = None
 ) -> Budget:
     """One k-tile. L2 is a row where the machine's rate is known, and the ring is where its latencies are; else a blind spot.
 
@@ -77,7 +77,7 @@ def gemm(
         f"one k-tile ({tile.m} x {tile.n} x {tile.k})",
         (*rows, *l2),
         rings=tuple(rings),
-        smem_write_share=smem_write_share,
+        smem_write_share=write_share(table, smem_write_share),
         blind_spots=blind,
     )
 

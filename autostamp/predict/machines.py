@@ -118,7 +118,7 @@ def _unknown(name: str) -> AutostampError:
     known = products()
     near = difflib.get_close_matches(name.lower(), known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
-    return AutostampError.of("AS7101", name=name, hint=f"{hint} A machine file may bring another.")
+    return AutostampError.of("AS7101", name=name, hint=hint)
 
 
 def _near(word: str, words: tuple[str, ...]) -> str:

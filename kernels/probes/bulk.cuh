@@ -38,6 +38,14 @@ __device__ __forceinline__ void mbarrier_wait(uint64_t* barrier, uint32_t parity
         : "memory");
 }
 
+// One lane of a whole warp. Behind this the compiler knows that one thread is there, and issues a copy as one instruction; behind
+// `threadIdx.x == 0` it makes a loop over the lanes. PTX ISA, "elect.sync".
+__device__ __forceinline__ bool is_elected() {
+    uint32_t elected;
+    asm volatile("{ .reg .pred p; elect.sync _|p, 0xFFFFFFFF; selp.u32 %0, 1, 0, p; }" : "=r"(elected));
+    return elected != 0;
+}
+
 __device__ __forceinline__ void bulk_copy(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                      shared_address(to)),

@@ -39,7 +39,7 @@ __device__ __forceinline__ void load(long long* records, const volatile int* sto
 // `rounds` of the measured warps, the load of the others.
 template <int measured_warps, class Rounds>
 __device__ __forceinline__ void run(long long* records, volatile int* stop, Rounds rounds) {
-    const int warp = threadIdx.x / WARP;
+    const int warp = warp_index();
     if (threadIdx.x == 0) {
         *stop = 0;
     }

@@ -48,6 +48,12 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// The warp's number, in a form from which the compiler sees that all lanes have the same: a branch on it is uniform, and what
+// stands behind the branch may use uniform registers.
+__device__ __forceinline__ int warp_index() {
+    return __shfl_sync(0xFFFFFFFFu, static_cast<int>(threadIdx.x) / WARP, 0);
+}
+
 __device__ __forceinline__ long long clock_now() {
     long long now;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");

@@ -13,6 +13,11 @@ constexpr int COPY_STAGES = 4;
 constexpr int LOADS = 32;  // LDS.128 per trip
 constexpr int LOAD_BYTES = 16 * WARP;
 
+__device__ __forceinline__ unsigned char* dynamic_shared() {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    return shared;
+}
+
 struct Copies {
     uint64_t full[COPY_STAGES];
     int stop;
@@ -56,18 +61,20 @@ __device__ __forceinline__ void beside_copies(
         Ring{stages, copies.full, COPY_STAGES}.init();
     }
     const Span span(records);
-    if (threadIdx.x < blockDim.x - WARP) {
+    const int copying_warp = static_cast<int>(blockDim.x) / WARP - 1;
+    const int warp = warp_index();
+    if (warp != copying_warp) {
         const int sum = reads();
         span.close(MEASURED, sum);
         *const_cast<volatile int*>(&copies.stop) = 1;
-    } else if (with_copies && threadIdx.x == blockDim.x - WARP) {
+    } else if (with_copies && is_elected()) {
         copy_until_stopped(span, stages, &copies, source, walk);
     }
 }
 
 // Every warp reads 512 consecutive bytes an instruction: four cycles of a port of 128 bytes, no bank conflict.
 PROBE(lds_port) {
-    extern __shared__ alignas(1024) unsigned char shared[];
+    unsigned char* const shared = dynamic_shared();
     const uint32_t from = shared_address(shared) + (threadIdx.x % WARP) * 16;
     beside_copies(records, shared + LOADS * LOAD_BYTES, source, walk, extra != 0, [=]() {
         uint32_t sum = 0;
@@ -98,7 +105,7 @@ WGMMA_FUNCTION(loop_ss_n128, WGMMA_FOUR_SS, 128, WGMMA_C64, WGMMA_E64)
 template <int N, class Loop>
 __device__ __forceinline__ void wgmma_port(
     long long* records, const unsigned char* source, const Walk& walk, int trips, int extra, Loop loop) {
-    extern __shared__ alignas(1024) unsigned char shared[];
+    unsigned char* const shared = dynamic_shared();
     constexpr int OPERAND_BYTES = A_BYTES + N * ROW_BYTES;
     fill_random(shared, OPERAND_BYTES);
     const uint64_t a = descriptor(shared), b = descriptor(shared + A_BYTES);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The copy engine: what issuing a bulk copy costs, how long one takes, and how many bytes a cycle come from L2 and from device
-// memory. cp.async.bulk without a tensor map; one thread issues and waits. From sm_90 on.
+// memory. cp.async.bulk without a tensor map; one warp a CTA, one thread of it issues and waits. From sm_90 on.
 
 #include "probe.cuh"
 
@@ -32,7 +32,7 @@ PROBE(tma_issue) {
         mbarrier_init_done();
     }
     const Span span(records);
-    if (threadIdx.x != 0) {
+    if (!is_elected()) {
         return;
     }
     long long issuing = 0;
@@ -60,7 +60,7 @@ PROBE(tma_latency) {
         mbarrier_init_done();
     }
     const Span span(records);
-    if (threadIdx.x != 0) {
+    if (!is_elected()) {
         return;
     }
 #pragma unroll 1
@@ -74,14 +74,14 @@ PROBE(tma_latency) {
 
 // Copies of 16 KiB, `extra` of them in flight.
 PROBE(tma_stream) {
-    extern __shared__ alignas(128) unsigned char stages[];
+    extern __shared__ __align__(128) unsigned char stages[];
     __shared__ uint64_t full[32];
     Ring filled{stages, full, extra};
     if (threadIdx.x == 0) {
         filled.init();
     }
     const Span span(records);
-    if (threadIdx.x != 0) {
+    if (!is_elected()) {
         return;
     }
     Ring issued = filled;

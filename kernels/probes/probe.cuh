@@ -71,8 +71,12 @@ __device__ __forceinline__ long long* record_of_warp(long long* records) {
     return records + static_cast<long long>(blockIdx.x * warps + threadIdx.x / WARP) * WORDS;
 }
 
-// All warps of the CTA start together. A clock read right behind bar.sync comes before the barrier is complete (ADR 0009);
-// the store holds it back.
+// A clock read right behind bar.sync comes before the barrier is complete (ADR 0009); a store before it holds it back.
+__device__ __forceinline__ void hold_back(long long* record) {
+    asm volatile("st.volatile.global.b64 [%0], %1;" ::"l"(record), "l"(0LL) : "memory");
+}
+
+// From here to `close`. All warps of the CTA start together.
 struct Span {
     long long* record;
     long long begin_ns;
@@ -80,13 +84,14 @@ struct Span {
 
     __device__ __forceinline__ explicit Span(long long* records) : record(record_of_warp(records)) {
         __syncthreads();
-        asm volatile("st.volatile.global.b64 [%0], %1;" ::"l"(record), "l"(0LL) : "memory");
+        hold_back(record);
         begin_ns = nanoseconds_now();
         begin = clock_now();
     }
 
     // Every lane stores the same words: only the sinks differ, and one of them stays.
     __device__ __forceinline__ void close(long long role, long long sink, long long count = 0) const {
+        hold_back(record);
         const long long end = clock_now();
         const long long end_ns = nanoseconds_now();
         record[BEGIN] = begin;

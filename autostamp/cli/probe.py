@@ -35,12 +35,20 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.toml", help="Write a machine file."
 )
-@click.option("--repeats", type=click.IntRange(1), default=7, show_default=True, help="Pairs of launches of each probe.")
+@click.option(
+    "--repeats", type=click.IntRange(1), default=7, show_default=True, help="Pairs of launches of each probe."
+)
 @click.option("--compile-only", is_flag=True, help="Compile and check the machine code; launch nothing. Needs no GPU.")
 @click.option("--arch", metavar="ARCH", help=f"With --compile-only: what to compile for (default: {DEFAULT_ARCH}).")
 @output_options
 def command(
-    only: tuple[str, ...], out: Path | None, repeats: int, compile_only: bool, arch: str | None, as_json: bool, quiet: bool
+    only: tuple[str, ...],
+    out: Path | None,
+    repeats: int,
+    compile_only: bool,
+    arch: str | None,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Measure rates and latencies of this GPU in seconds: clocks, pipes, wgmma, hand-offs, copies, shared memory.
 

@@ -9,7 +9,7 @@
 
 #include "bulk.cuh"
 
-constexpr int COPY_STAGES = 4;
+constexpr int COPY_STAGES = 8;
 constexpr int LOADS = 32;  // LDS.128 per trip
 constexpr int LOAD_BYTES = 16 * WARP;
 

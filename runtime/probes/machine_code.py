@@ -50,14 +50,15 @@ def _target(instruction: Instruction) -> int | None:
 
 
 def count(instructions: Sequence[Instruction], key: str) -> int:
-    """Instructions of an opcode, with any modifiers; with `CS2R SR_CLOCK` those that have such an operand.
+    """Instructions of an opcode, with any modifiers; of `CS2R SR_CLOCK` those of just this opcode whose first source is such.
 
-    `CS2R` with an operand does not include `CS2R.32`, which is another width.
+    So `CS2R` alone includes `CS2R.32`, and with a source it does not.
     """
     opcode, _, operand = key.partition(" ")
     if operand:
         return sum(
-            each.opcode == opcode and any(text.startswith(operand) for text in each.operands) for each in instructions
+            each.opcode == opcode and len(each.operands) > 1 and each.operands[1].startswith(operand)
+            for each in instructions
         )
     return sum(is_opcode(each.opcode, opcode) for each in instructions)
 

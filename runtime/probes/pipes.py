@@ -32,9 +32,7 @@ def _rate(kernel: str, constant: str, counts: dict[str, int], condition: str, le
 
 def _latency(kernel: str, constant: str, opcode: str, count: int, least: int, alone: bool = True) -> Probe:
     row = Yield(constant, "cycles", cycles_each(count), "one chain of one warp, each takes what the one before it gave")
-    return Probe(
-        kernel, FILE, kernel, Launch(32, (32, 160)), (Loop({opcode: count}, 8, alone=alone),), (row,), least
-    )
+    return Probe(kernel, FILE, kernel, Launch(32, (32, 160)), (Loop({opcode: count}, 8, alone=alone),), (row,), least)
 
 
 PROBES: Final = (

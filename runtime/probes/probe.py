@@ -45,9 +45,9 @@ class Role(IntEnum):
 class Loop:
     """What a loop of the machine code must hold.
 
-    `counts`: how many instructions of each opcode, exactly; an opcode may be followed by a space and the special register that
-    is read. `others`: how many further instructions it may hold. `copies`: how many such loops there are. `alone`: the first
-    opcode stands nowhere else in the function.
+    `counts`: how many instructions of each opcode, exactly; an opcode may be followed by a space and the beginning of its first
+    source, such as the special register that is read. `others`: how many further instructions it may hold. `copies`: how many
+    such loops there are. `alone`: the first opcode stands nowhere else in the function.
     """
 
     counts: Mapping[str, int]

@@ -70,7 +70,11 @@ def read(probe: Probe, pairs: Sequence[Pair]) -> Iterator[Result]:
 
 def of_driver(facts: DeviceFacts) -> Iterator[Result]:
     """What the driver says of the device, as constants."""
-    rows = (("sms", facts.sms, "SMs"), ("l2_bytes", facts.l2_bytes, "bytes"), ("smem_bytes_per_cta", facts.shared_bytes, "bytes"))
+    rows = (
+        ("sms", facts.sms, "SMs"),
+        ("l2_bytes", facts.l2_bytes, "bytes"),
+        ("smem_bytes_per_cta", facts.shared_bytes, "bytes"),
+    )
     for name, value, unit in rows:
         constant = Constant(value, unit, "as the driver says", SOURCE, ConstantKind.MEASURED)
         yield Result(name, constant, value, value, 1, "")

@@ -51,7 +51,8 @@ class Session:
         )
         self.arch: Final = self._device.arch
         self._built: Built | None = None
-        self._next = 0
+        # What the probes of L2 leave there is the beginning of the source, so the probes of device memory begin elsewhere.
+        self._next = SOURCE_BYTES // 2
         self._source: Any = None
 
     def open(self, built: Built) -> None:
@@ -67,7 +68,10 @@ class Session:
         self._launch(tma.FILE, tma.FILL_KERNEL, Launch(256, (1, 1), every_sm=True), 1)
 
     def pairs(self, probe: Probe, repeats: int) -> Iterator[Pair]:
-        """`repeats` pairs of launches, after one that is not counted. Raises AS8008 when a launch fails."""
+        """`repeats` pairs of launches, after one that is not counted.
+
+        Raises AS8008 when a launch fails, and ValueError where a CTA cannot have the shared memory.
+        """
         few, many = probe.launch.trips
         for repeat in range(repeats + 1):
             pair = Pair(*(self._launch(probe.file, probe.kernel, probe.launch, trips) for trips in (few, many)))
@@ -79,6 +83,9 @@ class Session:
         grid = self.facts.sms if launch.every_sm else 1
         stages = min(launch.stages, (self.facts.shared_bytes - _RESERVED_SHARED) // tma.STAGE_BYTES)
         shared = launch.shared_bytes + stages * tma.STAGE_BYTES
+        if shared > self.facts.shared_bytes - _RESERVED_SHARED:
+            message = f"it needs {shared} bytes of shared memory, and a CTA may have {self.facts.shared_bytes}"
+            raise ValueError(message)
         extra = stages if launch.stages else launch.extra
         walk = self._walk(launch.path, grid, trips + stages)
         warps = -(-launch.threads // _WARP)

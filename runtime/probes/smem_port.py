@@ -11,25 +11,32 @@ from autostamp.runtime.probes.tma import STAGE_BYTES
 from autostamp.runtime.probes.wgmma import ARCH, MMAS, mma_loop
 
 FILE: Final = "smem_port.cu"
-COPY_STAGES: Final = 4
+COPY_STAGES: Final = 8
 LOADS: Final = 32
 LDS_WARPS: Final = 16
 _LOAD_BYTES: Final = 16 * 32
 _A_BYTES: Final = 64 * 128
-_COPY_LOOP: Final = Loop({"UBLKCP": 1, "SYNCS.PHASECHK": 1}, 40, alone=False)
+_COPY_LOOP: Final = Loop({"UBLKCP": 1, "SYNCS.PHASECHK": 1}, 64, alone=False)
 _PATH: Final = Path(1 << 20, STAGE_BYTES)
 _BESIDE: Final = "beside a stream of bulk copies out of L2 into the same SM"
 _ALONE: Final = "with nothing else in the SM"
 
 
-def _pair(kernel: str, what: str, launch: tuple[int, tuple[int, int], int], loop: Loop, row: Yield, only: str) -> tuple[Probe, Probe]:
+def _pair(
+    kernel: str, what: str, launch: tuple[int, tuple[int, int], int], loop: Loop, row: Yield, only: str
+) -> tuple[Probe, Probe]:
     threads, trips, operand_bytes = launch
     shared = operand_bytes + COPY_STAGES * STAGE_BYTES
     alone, beside = (
         Launch(threads, trips, shared_bytes=shared, extra=extra, path=_PATH if extra else None) for extra in (0, 1)
     )
     with_copies = Yield(f"{row.name}_beside_tma", row.unit, row.reading, f"{row.condition}; {_BESIDE}")
-    moved = Yield(f"tma_beside_{what}", "B/clk/SM", copied(STAGE_BYTES), f"bulk copies of 16 KiB out of L2, 4 in flight, beside {what}")
+    moved = Yield(
+        f"tma_beside_{what}",
+        "B/clk/SM",
+        copied(STAGE_BYTES),
+        f"bulk copies of 16 KiB out of L2, 8 in flight, beside {what}",
+    )
     loops = (loop, _COPY_LOOP)
     return (
         Probe(f"{what}_alone", FILE, kernel, alone, loops, (row,), 90, only),
@@ -50,7 +57,12 @@ PROBES: Final = (
         "lds",
         (32 * (LDS_WARPS + 1), (200, 1_000), LOADS * _LOAD_BYTES),
         Loop({"LDS.128": LOADS}, 72),
-        Yield("smem_lds", "B/clk/SM", rate(LDS_WARPS * LOADS * _LOAD_BYTES), f"LDS.128 of {LDS_WARPS} warps, no bank conflict"),
+        Yield(
+            "smem_lds",
+            "B/clk/SM",
+            rate(LDS_WARPS * LOADS * _LOAD_BYTES),
+            f"LDS.128 of {LDS_WARPS} warps, no bank conflict",
+        ),
         "",
     ),
     *_mma(32),
@@ -85,7 +97,7 @@ DERIVED: Final = (
     ),
     Derived(
         "tma_beside_mma", "ratio", ("tma_bytes", "tma_beside_wgmma_ss_n128"), lambda alone, beside: alone / beside,
-        "time of bulk copies out of L2 in one SM beside wgmma m64n128k16 (4 in flight) over alone (12 in flight)",
+        "time of bulk copies out of L2 in one SM beside wgmma m64n128k16 (8 in flight) over alone (12 in flight)",
     ),
 )  # fmt: skip
 """What follows from the rows."""

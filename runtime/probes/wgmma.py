@@ -16,16 +16,20 @@ OPERANDS: Final = {"ss": "both operands in shared memory, 128-byte swizzle", "rs
 _TRIPS: Final = (200, 1_000)
 
 
-def mma_loop(n: int) -> Loop:
+SOURCES: Final = {"ss": "gdesc", "rs": "R"}
+"""What SASS shows as A: a descriptor of shared memory, or a register."""
+
+
+def mma_loop(n: int, form: str = "ss") -> Loop:
     """The loop of 16 instructions. For wide N, ptxas puts a NOP between them, which takes no time of the tensor core."""
-    return Loop({f"HGMMA.64x{n}x16.F32.BF16": MMAS, "WARPGROUP.DEPBAR": 1}, 24)
+    return Loop({f"HGMMA.64x{n}x16.F32.BF16 {SOURCES[form]}": MMAS, "WARPGROUP.DEPBAR": 1}, 24)
 
 
 def _probe(form: str, n: int) -> Probe:
     name = f"wgmma_{form}_n{n}"
     condition = f"m64n{n}k16, bf16, f32 accumulators, {OPERANDS[form]}; one warpgroup, 16 to 32 in flight"
     row = Yield(name, "cycles", cycles_each(MMAS), condition)
-    return Probe(name, FILE, f"{form}_n{n}", Launch(128, _TRIPS), (mma_loop(n),), (row,), only=ARCH)
+    return Probe(name, FILE, f"{form}_n{n}", Launch(128, _TRIPS), (mma_loop(n, form),), (row,), only=ARCH)
 
 
 PROBES: Final = tuple(_probe(form, n) for form in OPERANDS for n in SIZES)

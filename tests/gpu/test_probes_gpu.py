@@ -169,11 +169,12 @@ def test_write_share_is_a_share(run):
 
 
 def test_repeats_agree(run):
-    """Cycles of one SM alone hardly vary; where other SMs or device memory take part, more is allowed."""
-    loose = {"hbm", "l2", "l2_shared", "clock_loaded", "globaltimer_step", "globaltimer_read", "clock_step"}
+    """Cycles of one SM alone hardly vary, a little more where warps meet. Other SMs, memories and clocks are not held to this."""
+    loose = {"hbm", "l2", "l2_shared", "globaltimer_step", "globaltimer_read", "clock_step"}
     for name, row in run.value["constants"].items():
         if row["repeats"] > 1 and name not in loose and "tma" not in name and "loaded" not in name:
-            assert row["most"] <= 1.1 * row["least"], (name, row)
+            allowed = 1.3 if "barrier" in name or "handoff" in name else 1.1
+            assert row["most"] <= allowed * row["least"], (name, row)
 
 
 def test_machine_file(run):

@@ -14,11 +14,12 @@ FILL_KERNEL: Final = "fill"
 BATCH: Final = 16
 STAGE_BYTES: Final = 16 << 10
 STAGES: Final = 12
-"""192 KiB in flight: more than latency times bandwidth of one SM (1,100 cycles at 70 B/clk: 77 KiB)."""
+"""192 KiB in flight, more than latency times bandwidth of one SM: some 1,000 cycles times the 67 to 76 B/clk that
+revollllt/flash-vla (hardware/nvidia/h100/measured) has for one CTA of an H100 are 75 KB."""
 LINE_BYTES: Final = 128
 _SMALL: Final = 1 << 20
 _SPREAD: Final = 16 << 20
-"""All CTAs' own parts together; in the L2 of every GPU with a copy engine (50 MB on H100 and H200), its halves included."""
+"""All CTAs' own parts together: less than half of L2 (50 MB on H100 and H200, NVIDIA data sheets), which has two halves."""
 _OWN: Final = 128 << 10
 _WAIT: Final = {"UBLKCP": 1, "SYNCS.PHASECHK": 1}
 _ISSUE_LOOP: Final = Loop({"UBLKCP": BATCH, "CS2R SR_CLOCK": 2}, 110)

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("autostamp.cli.report", "Write the verdict and the timeline as one HTML page."),
     "diff": ("autostamp.cli.diff", "Say what changed from one run to another."),
     "export": ("autostamp.cli.export", "Write a run as a picture (SVG) or for Perfetto."),
+    "probe": ("autostamp.cli.probe", "Measure rates and latencies of this GPU."),
     "safety": ("autostamp.cli.safety", "Compare the stamped kernel with the clean one."),
     "machine": ("autostamp.cli.machine", "Show what is known of a GPU product, and check a machine file."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),

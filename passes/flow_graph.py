@@ -23,12 +23,14 @@ class FlowGraph:
 
     Block `b` holds the instructions `starts[b]` up to `starts[b + 1]` (the last entry ends the listing). Successors of a
     branch are its target and then the next block, so that the path without jumps comes last. `idom[b]` is the block's
-    immediate dominator.
+    immediate dominator, `rank[b]` its place in an order in which every block comes before those it leads to, except where a
+    jump closes a cycle.
     """
 
     starts: tuple[int, ...]
     successors: tuple[tuple[int, ...], ...]
     idom: tuple[int, ...]
+    rank: tuple[int, ...]
 
     def indices(self, block: int) -> range:
         """Indices of the block's instructions."""
@@ -51,18 +53,19 @@ def build(instructions: Sequence[Instruction]) -> FlowGraph:
     targets = [_target(each, at) for each in instructions]
     leaders = {0, *(each for each in targets if each is not None)}
     leaders |= {index + 1 for index, each in enumerate(instructions) if is_opcode(each.opcode, *_JUMPS, *_ENDS)}
-    starts = tuple(sorted(leaders & set(range(len(instructions))))) + (len(instructions),)
+    starts = (*sorted(leaders & set(range(len(instructions)))), len(instructions))
     number = {start: block for block, start in enumerate(starts[:-1])}
-    successors = [
-        _successors(instructions[end - 1], targets[end - 1], number.get(end), number) for end in starts[1:]
-    ]
+    successors = [_successors(instructions[end - 1], targets[end - 1], number.get(end), number) for end in starts[1:]]
     called = {number[each] for index, each in enumerate(targets) if each is not None and _is_call(instructions[index])}
     reached = {0} | {each for ends in successors for each in ends}
     orphans = tuple(block for block in number.values() if block not in reached | called)
     for block, end in enumerate(starts[1:]):
         if is_opcode(instructions[end - 1].opcode, *_INDIRECT):
             successors[block] = (*orphans, *successors[block])
-    return FlowGraph(starts, tuple(successors), _immediate_dominators(successors))
+    order, roots = _order(successors)
+    rank = {block: place for place, block in enumerate(order)}
+    idom = _immediate_dominators(successors, order, roots)
+    return FlowGraph(starts, tuple(successors), idom, tuple(rank[block] for block in range(len(successors))))
 
 
 def _is_call(instruction: Instruction) -> bool:
@@ -118,8 +121,8 @@ def reverse_postorder(successors: Sequence[tuple[int, ...]], roots: Sequence[int
     return order[::-1]
 
 
-def _immediate_dominators(successors: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """K. Cooper, T. Harvey, K. Kennedy, "A Simple, Fast Dominance Algorithm" (2001)."""
+def _order(successors: Sequence[tuple[int, ...]]) -> tuple[list[int], list[int]]:
+    """All blocks in reverse postorder, and the roots that it starts from."""
     reached = {each for ends in successors for each in ends}
     roots = [0, *(block for block in range(1, len(successors)) if block not in reached)]
     order = reverse_postorder(successors, roots)
@@ -128,6 +131,13 @@ def _immediate_dominators(successors: Sequence[tuple[int, ...]]) -> tuple[int, .
         if block not in order:
             roots.append(block)
             order = reverse_postorder(successors, roots)
+    return order, roots
+
+
+def _immediate_dominators(
+    successors: Sequence[tuple[int, ...]], order: Sequence[int], roots: Sequence[int]
+) -> tuple[int, ...]:
+    """K. Cooper, T. Harvey, K. Kennedy, "A Simple, Fast Dominance Algorithm" (2001)."""
     rank = {block: place for place, block in enumerate(order)} | {ROOT: -1}
     before: list[list[int]] = [[] for _ in successors]
     for block in roots:

@@ -35,8 +35,8 @@ UNITS: Final[Mapping[str, frozenset[str]]] = {
     "local memory": frozenset({"LDL", "STL"}),
     "shuffle and vote": frozenset({"MATCH", "REDUX", "SHFL", "VOTE", "VOTEU", "CREDUX"}),
     "sync": frozenset({
-        "ACQBULK", "BAR", "CCTL", "DEPBAR", "ELECT", "ERRBAR", "FENCE", "LDGDEPBAR", "MEMBAR", "NANOSLEEP", "SYNCS", "UCGABAR_ARV",
-        "UCGABAR_WAIT", "UTCBAR", "UTMACMDFLUSH", "WARPGROUP", "WARPSYNC", "ARRIVES",
+        "ACQBULK", "ARRIVES", "BAR", "CCTL", "DEPBAR", "ELECT", "ERRBAR", "FENCE", "LDGDEPBAR", "MEMBAR", "NANOSLEEP",
+        "SYNCS", "UCGABAR_ARV", "UCGABAR_WAIT", "UTCBAR", "UTMACMDFLUSH", "WARPGROUP", "WARPSYNC",
     }),
     "control": frozenset({
         "BMOV", "BRA", "BREAK", "BRX", "BSSY", "BSYNC", "CALL", "EXIT", "JMP", "NOP", "RET", "USETMAXREG", "YIELD",
@@ -62,7 +62,7 @@ def unit(name: str) -> str:
     return SCALAR if head in _SCALAR_MOVES or (head.startswith("U") and head[1:2].isupper()) else INTEGER
 
 
-_SCALAR_MOVES: Final = frozenset({"R2UR", "S2UR", "LDCU", "CS2UR", "REDUX"})
+_SCALAR_MOVES: Final = frozenset({"CS2UR", "LDCU", "R2UR", "S2UR"})
 
 
 def units(counts: Mapping[str, int]) -> dict[str, int]:

@@ -28,6 +28,11 @@ def _opcodes(*names: str) -> Finder:
     return lambda trip: (each for each in trip if is_opcode(each.opcode, *names))
 
 
+def _wide_fences(trip: Sequence[Instruction]) -> Iterable[Instruction]:
+    """Fences that reach beyond the CTA."""
+    return (each for each in trip if is_opcode(each.opcode, "MEMBAR") and not {"CTA"} & set(each.opcode.split(".")))
+
+
 def _drained(trip: Sequence[Instruction]) -> Iterable[Instruction]:
     at = {each.address: each for each in trip}
     for wait in loop_waits.group_waits(trip):
@@ -38,9 +43,7 @@ def _drained(trip: Sequence[Instruction]) -> Iterable[Instruction]:
 
 def _serialized(trip: Sequence[Instruction]) -> Iterable[Instruction]:
     """Matrix instructions that are waited for before the next one of the trip is issued, where there are two or more."""
-    marks = [
-        each for each in trip if schedule.family(each.opcode) in MMA or is_opcode(each.opcode, "WARPGROUP.DEPBAR")
-    ]
+    marks = [each for each in trip if schedule.family(each.opcode) in MMA or is_opcode(each.opcode, "WARPGROUP.DEPBAR")]
     is_wait = [is_opcode(each.opcode, "WARPGROUP.DEPBAR") for each in marks]
     alone = [
         each
@@ -125,7 +128,7 @@ TABLE: Final[tuple[tuple[Pattern, Finder], ...]] = (
             "the warp waits until its earlier writes are visible to the GPU or the system",
             f"{_PTX}, membar and fence",
         ),
-        _opcodes("MEMBAR", "ERRBAR"),
+        _wide_fences,
     ),
     (
         Pattern(
@@ -146,8 +149,8 @@ TABLE: Final[tuple[tuple[Pattern, Finder], ...]] = (
     (
         Pattern(
             "run of MUFU",
-            f"{MUFU_RUN} or more in a row: an SM takes 16 a cycle, so each one holds its scheduler's unit for 8 cycles while FMA and"
-            " conversion idle in this warp",
+            f"{MUFU_RUN} or more in a row: an SM takes 16 a cycle, so each one holds its scheduler's unit for 8 cycles, while FMA"
+            " and conversion idle in this warp",
             f"{_GUIDE}, Throughput of Native Arithmetic Instructions",
         ),
         _mufu_runs,

@@ -42,6 +42,7 @@ class KernelLoops:
             instructions=facts.instruction_count - (len(self.stamps) if self.is_without_stamps else 0),
             stamps=len(self.stamps),
             is_without_stamps=self.is_without_stamps,
+            irregular=self.found.irregular,
             loops=tuple(self._loop(loop, roles[loop.header][0], loop.header in mains) for loop in self.found.work),
         )
 
@@ -109,8 +110,10 @@ def _pairs(
         if i not in partners and j not in partners.values():
             partners[i] = j
     for i, loop in enumerate(first.loops):
-        j = partners.get(i)
-        yield LoopPair(loop, None if j is None else second.loops[j], None if j is None else orders[i, j])
+        if i in partners:
+            yield LoopPair(loop, second.loops[partners[i]], orders[i, partners[i]])
+        else:
+            yield LoopPair(loop, None, None)
     for j, loop in enumerate(second.loops):
         if j not in partners.values():
             yield LoopPair(None, loop, None)

@@ -23,7 +23,9 @@ MIXED: Final[tuple[tuple[str, frozenset[str], str, frozenset[str]], ...]] = (
 def group_waits(trip: Sequence[Instruction]) -> tuple[GroupWait, ...]:
     """The waits for groups in a trip, each with what was issued since the group it waits for was closed."""
     return tuple(
-        _group_wait(trip, place) for place, each in enumerate(trip) if is_opcode(each.opcode, "DEPBAR", "WARPGROUP.DEPBAR")
+        _group_wait(trip, place)
+        for place, each in enumerate(trip)
+        if is_opcode(each.opcode, "DEPBAR", "WARPGROUP.DEPBAR")
     )
 
 

@@ -79,6 +79,16 @@ class Loops:
         """Loops that do something, in address order."""
         return tuple(loop for loop in self.all if loop.kind is LoopKind.WORK)
 
+    @cached_property
+    def irregular(self) -> tuple[int, ...]:
+        """Addresses of jumps that close a cycle with several ways in. Such a cycle is no natural loop."""
+        return tuple(
+            self.instructions[self.graph.starts[block + 1] - 1].address
+            for block, ends in enumerate(self.graph.successors)
+            for each in ends
+            if self.graph.rank[each] <= self.graph.rank[block] and not self.graph.dominates(each, block)
+        )
+
     def around(self, loop: Loop) -> tuple[Loop, ...]:
         """Work loops that this one stands in."""
         return tuple(each for each in self.work if each is not loop and loop.blocks < each.blocks)
@@ -127,19 +137,19 @@ class Loops:
 def _natural_loops(instructions: Sequence[Instruction], graph: FlowGraph) -> tuple[Loop, ...]:
     latches: dict[int, list[int]] = {}
     before: dict[int, list[int]] = {}
-    for block, ends in enumerate(graph.successors):
-        for each in ends:
+    for block, following in enumerate(graph.successors):
+        for each in following:
             before.setdefault(each, []).append(block)
             if graph.dominates(each, block):
                 latches.setdefault(each, []).append(block)
     found = []
     for header, ends in sorted(latches.items()):
-        blocks, open_ = {header}, list(ends)
-        while open_:
-            block = open_.pop()
+        blocks, waiting = {header}, list(ends)
+        while waiting:
+            block = waiting.pop()
             if block not in blocks:
                 blocks.add(block)
-                open_.extend(before.get(block, ()))
+                waiting.extend(before.get(block, ()))
         found.append(Loop(header, tuple(ends), frozenset(blocks), _kind(instructions, graph, blocks, ends)))
     return tuple(found)
 

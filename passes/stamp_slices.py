@@ -13,8 +13,9 @@ from autostamp.passes.flow_graph import is_conditional
 from autostamp.passes.stamp_places import clock_behind
 
 SERVANTS: Final = (
-    "CS2R", "HFMA2", "IADD", "IADD3", "IMAD", "ISETP", "LDC", "LDCU", "LEA", "LOP3", "MOV", "PLOP3", "PRMT", "R2UR", "S2R", "SEL", "SHF",
-    "SGXT", "UIADD3", "UIMAD", "UISETP", "ULDC", "ULEA", "ULOP3", "UMOV", "UPLOP3", "UPRMT", "USEL", "USHF", "VIADD", "VIADDMNMX",
+    "CS2R", "HFMA2", "IADD", "IADD3", "IMAD", "ISETP", "LDC", "LDCU", "LEA", "LOP3", "MOV", "PLOP3", "PRMT", "R2UR", "S2R",
+    "SEL", "SGXT", "SHF", "UIADD3", "UIMAD", "UISETP", "ULDC", "ULEA", "ULOP3", "UMOV", "UPLOP3", "UPRMT", "USEL", "USHF",
+    "VIADD", "VIADDMNMX",
 )  # fmt: skip
 """Opcodes that ptxas makes addresses, cursors, limits and event words of."""
 
@@ -41,9 +42,7 @@ def stamp_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
     is_changed = True
     while is_changed:
         kept_by_others = {
-            index
-            for index in candidates - seeds
-            if any(reader not in candidates for reader in flow.readers(index))
+            index for index in candidates - seeds if any(reader not in candidates for reader in flow.readers(index))
         }
         is_changed = bool(kept_by_others)
         candidates -= kept_by_others

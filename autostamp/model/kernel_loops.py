@@ -87,6 +87,7 @@ class LoopReport:
 class KernelReport:
     """One kernel: resources (bytes per thread; `shared_bytes` per CTA), and its loops in address order.
 
+    `irregular` holds the addresses of jumps that close a cycle which can be entered in several places: those are in no loop.
     `stamps` counts the instructions that are stamps. They were left out of everything but the resources when
     `is_without_stamps`.
     """
@@ -101,6 +102,7 @@ class KernelReport:
     stamps: int
     is_without_stamps: bool
     loops: tuple[LoopReport, ...]
+    irregular: tuple[int, ...] = ()
 
     @property
     def main_loops(self) -> tuple[LoopReport, ...]:
@@ -129,5 +131,7 @@ class KernelComparison:
     @property
     def distance(self) -> float:
         """The largest distance: of the whole kernel and of every pair of main loops; 1 where a main loop has no counterpart."""
-        mains = [each for each in self.loops if any(side is not None and side.is_main for side in (each.first, each.second))]
+        mains = [
+            each for each in self.loops if any(side is not None and side.is_main for side in (each.first, each.second))
+        ]
         return max([self.order.distance, *(each.order.distance if each.order is not None else 1.0 for each in mains)])

@@ -7,7 +7,6 @@ from autostamp.passes.stamp_slices import stamp_instructions
 from tests.listing import listing
 from tests.unit.test_schedule import STAMP
 
-
 LOOP = "IMAD.MOV.U32 R0, RZ, RZ, RZ\nFADD R20, R21, R22\n" + STAMP.lstrip()
 """Into the loop from 0x10 on: the cursor R0 is stepped at the end of a trip and read in the next."""
 

@@ -157,7 +157,7 @@ def test_extent_and_mix_are_those_of_the_text_listing(role, opcode, cuda_gemm):
     }
 
 
-def test_a_wait_for_all_groups_shows_though_no_opcode_moved(cuda_gemm, tmp_path):
+def test_a_wait_for_all_groups_shows(cuda_gemm, tmp_path):
     source = tmp_path / "drained.cu"
     text = (KERNELS / "cuda" / "gemm_ws.cu").read_text()
     assert text.count("wgmma_wait_group<1>();") == 1

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from autostamp.passes import loop_patterns
@@ -51,3 +53,9 @@ def test_every_pattern_of_the_table_has_a_name_of_its_own_a_meaning_and_a_source
     patterns = [pattern for pattern, _ in loop_patterns.TABLE]
     assert len({each.name for each in patterns}) == len(patterns)
     assert all(each.meaning and each.source for each in patterns)
+
+
+def test_the_page_shows_the_table():
+    page = (Path(__file__).parents[2] / "docs" / "sass.md").read_text(encoding="utf-8")
+    rows = "".join(f"| {each.name} | {each.meaning} | {each.source} |\n" for each, _ in loop_patterns.TABLE)
+    assert rows in page

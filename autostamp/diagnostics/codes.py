@@ -2,7 +2,7 @@
 """The table of AS#### codes. Each has a page in docs/codes/.
 
 AS1 parse, AS2 find (a call that is not stamped, and why), AS3 emit and safety, AS4 build, AS5 launch and session,
-AS6 records and manifest, AS7 reports, AS8 launches from the command line, AS9 usage and faults of ours.
+AS6 records and manifest, AS7 reports (AS71: machine tables and budgets), AS8 launches from the command line, AS9 usage and faults of ours.
 """
 
 from __future__ import annotations
@@ -124,6 +124,13 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS7003", "cannot make {path}: {detail}", "{hint}", _USAGE),
     ("AS7004", "cannot take the cost of measuring from {path}: {detail}", "--safety takes what `autostamp safety --json` prints, --overhead what benchmarks/overhead.py --json writes.", _USAGE),
     ("AS7010", "the runs have no kernel in common: {first} has {first_has}, {second} has {second_has}", "Give two runs of one kernel; --kernel chooses among several.", _USAGE),
+    ("AS7101", "no machine table for {name}: {hint}", "`autostamp machine show` lists the machines; a file of your own may bring another.", _USAGE),
+    ("AS7102", "{path} is not a machine file: {detail}", "Mend the entry; docs/formats/machine.md says what each may hold.", _USAGE),
+    ("AS7103", "{machine} has no constant {name}: {what}", "Measure it, or add [constants.{name}] with value, unit = \"{unit}\", kind, source and condition to a machine file.", _USAGE),
+    ("AS7104", "{path}: constant {name} has the unit {unit}, expected {expected}", "Convert the value to that unit and say so in `condition`.", _USAGE),
+    ("AS7105", "{path}: the value of constant {name} is {value}, expected a number above zero", "Leave a constant that is unknown out of the file.", _USAGE),
+    ("AS7106", "{what}: {detail}", "Work, sizes and depths are above zero; leave out what the kernel does not do.", _USAGE),
+    ("AS7107", "phases wait for each other within one iteration: {chain}", "Give the dependency that crosses iterations its distance, 1 or more.", _USAGE),
     ("AS8001", "cannot read the argument {text}: {detail}", "Write NAME=VALUE, 'NAME=f32[1024,1024]:random' or NAME=file.npy.", _USAGE),
     ("AS8002", "{kernel} has no parameter {name}{hint}", "It has {parameters}.", _USAGE),
     ("AS8003", "{kernel} needs arguments that were not given: {missing}", "Add --arg NAME=... for each.", _USAGE),

@@ -127,6 +127,7 @@ def test_contracts_forbid_what_the_table_does_not_allow():
         "passes": {"model", "diagnostics"},
         "runtime": {"model", "diagnostics"},
         "analysis": {"model"},
+        "predict": {"model", "diagnostics"},
         "report": {"model"},
         "hooks": {"passes", "runtime", "model", "diagnostics"},
         "kernels": {"runtime", "model", "diagnostics"},

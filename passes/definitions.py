@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instruction of a SASS listing last wrote a register."""
+"""Which registers a SASS instruction reads and writes, and which instruction of a listing last wrote one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Final
 from autostamp.model.cubin import Instruction
 
 _REGISTER: Final = re.compile(r"(U?R)(\d+)")
+_USE: Final = re.compile(r"\b(U?R)(\d+)(\.64)?")
+_ACCUMULATORS: Final = 128
+"""Registers of the largest accumulator of a warpgroup MMA: 64 by 256 in f32 over 128 threads."""
+
 _PREDICATE: Final = re.compile(r"!?U?P(T|\d+)")
 _READ_ONLY: Final = frozenset(
     {"BAR", "BRX", "CALL", "NANOSLEEP", "R2P", "RET", "UBLKCP", "UTMALDG", "UTMASTG", "WARPSYNC"}
@@ -39,7 +43,7 @@ class Definitions:
         self.instructions = instructions
         self._writers: dict[str, list[int]] = {}
         for index, instruction in enumerate(instructions):
-            for register in _written(instruction):
+            for register in written(instruction):
                 self._writers.setdefault(register, []).append(index)
 
     def last(self, register: str, before: int) -> int | None:
@@ -49,7 +53,8 @@ class Definitions:
         return writers[position - 1] if position else None
 
 
-def _written(instruction: Instruction) -> list[str]:
+def written(instruction: Instruction) -> list[str]:
+    """The vector or uniform registers that an instruction writes (predicates are not among them)."""
     operands = instruction.operands
     if not operands or instruction.opcode.split(".")[0] in _READ_ONLY:
         return []
@@ -66,3 +71,32 @@ def _registers_written(opcode: str) -> int:
     if "128" in parts:
         return 4
     return 2 if "64" in parts or "WIDE" in parts or opcode == "CS2R" else 1
+
+
+def read(instruction: Instruction) -> set[str]:
+    """The vector and uniform registers that an instruction reads.
+
+    Where the width of an operand depends on the opcode, the wider one is taken: data of a 128-bit store, the accumulator and
+    operand A of a warpgroup MMA.
+    """
+    found: set[str] = set()
+    results = set(written(instruction)[:1])
+    is_store = not results
+    parts = instruction.opcode.split(".")
+    for place, operand in enumerate(instruction.operands):
+        # An accumulator is written and read under one name, so a result is passed over at its own place only.
+        if place < 2 and operand in results and not _is_accumulated(instruction):
+            results = set()
+            continue
+        for match in _USE.finditer(operand):
+            wide = 2 if match[3] or operand.startswith(("desc[", "gdesc[", "idesc[")) or "WIDE" in parts else 1
+            if is_store and place == len(instruction.operands) - 1:
+                wide = max(wide, 4 if "128" in parts else 2 if "64" in parts else 1)
+            if parts[0].endswith("GMMA"):
+                wide = _ACCUMULATORS if _is_accumulated(instruction) and place == 0 else 4
+            found |= {f"{match[1]}{int(match[2]) + offset}" for offset in range(wide)}
+    return found
+
+
+def _is_accumulated(instruction: Instruction) -> bool:
+    return instruction.opcode.split(".")[0].endswith("GMMA")

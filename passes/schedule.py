@@ -47,7 +47,13 @@ def family(opcode: str) -> str:
 
 
 def without_retries(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The instructions less what only a failed mbarrier wait executes.
+    """The instructions less what only a failed mbarrier wait executes."""
+    kept = kept_without_retries(instructions)
+    return tuple(each for each, is_kept in zip(instructions, kept, strict=True) if is_kept)
+
+
+def kept_without_retries(instructions: Sequence[Instruction]) -> tuple[bool, ...]:
+    """Of each instruction, False where only a failed mbarrier wait executes it.
 
     ptxas writes one wait as a loop in line, or as one try in line and the loop behind the kernel's end, and a stamp near it
     may turn the one into the other. Left out are the second check after the pause (both forms have it) and the tries of a
@@ -64,7 +70,7 @@ def without_retries(instructions: Sequence[Instruction]) -> tuple[Instruction, .
         branches = instructions[after : after + 2]
         if [each.opcode for each in branches] == ["BRA", "BRA"] and branches[0].predicate and not branches[1].predicate:
             dropped.add(index)
-    return tuple(each for index, each in enumerate(instructions) if index not in dropped)
+    return tuple(index not in dropped for index in range(len(instructions)))
 
 
 def _is_retry(instruction: Instruction) -> bool:
@@ -114,14 +120,13 @@ def wait_places(instructions: Sequence[Instruction]) -> tuple[WaitPlace, ...]:
 
 def compare(clean: CubinFacts, stamped: CubinFacts) -> Schedule:
     """Both figures for one kernel."""
-    before, after = core_sequence(clean.instructions), core_sequence(stamped.instructions)
-    return Schedule(
-        len(before),
-        len(after),
-        common_length(before, after),
-        wait_places(clean.instructions),
-        wait_places(stamped.instructions),
-    )
+    return compare_sequences(clean.instructions, stamped.instructions)
+
+
+def compare_sequences(clean: Sequence[Instruction], stamped: Sequence[Instruction]) -> Schedule:
+    """Both figures for a part of a kernel, such as one trip through a loop."""
+    before, after = core_sequence(clean), core_sequence(stamped)
+    return Schedule(len(before), len(after), common_length(before, after), wait_places(clean), wait_places(stamped))
 
 
 def shift(clean: WaitPlace, stamped: WaitPlace) -> float:

@@ -58,10 +58,10 @@ def find_stamps(instructions: Sequence[Instruction]) -> tuple[Found, ...]:
     code = Definitions(instructions)
     events: dict[int, int] = {}
     for index, instruction in enumerate(instructions):
-        pair = _stored_pair(instruction)
+        pair = stored_pair(instruction)
         if pair is None:
             continue
-        clock = _clock_behind(code, pair[0], index)
+        clock = clock_behind(code, pair[0], index)
         event = value_of(code, pair[1], index).low(EVENT_BITS)
         if clock is not None and event:
             events[clock] = event
@@ -72,7 +72,7 @@ def find_stamps(instructions: Sequence[Instruction]) -> tuple[Found, ...]:
     )
 
 
-def _stored_pair(instruction: Instruction) -> tuple[str, str] | None:
+def stored_pair(instruction: Instruction) -> tuple[str, str] | None:
     """The two registers that a 64-bit global store writes."""
     if not is_opcode(instruction.opcode, "STG", "ST") or "64" not in instruction.opcode.split("."):
         return None
@@ -80,7 +80,8 @@ def _stored_pair(instruction: Instruction) -> tuple[str, str] | None:
     return (match[0], f"R{int(match[1]) + 1}") if match else None
 
 
-def _clock_behind(code: Definitions, register: str, before: int) -> int | None:
+def clock_behind(code: Definitions, register: str, before: int) -> int | None:
+    """Index of the clock read whose value `register` holds before index `before`; None where it holds something else."""
     index = code.last(register, before)
     while index is not None and is_opcode(code.instructions[index].opcode, *_COPIES):
         index = code.last(code.instructions[index].operands[-1], index)

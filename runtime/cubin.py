@@ -5,10 +5,29 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from autostamp.diagnostics import AutostampError
 from autostamp.model.cubin import CubinFacts
 from autostamp.runtime import sass, toolchain
+
+_CUDA_MACHINE: Final = 190
+"""EM_CUDA, the machine of an ELF file that holds code for a GPU (the ELF registry of e_machine)."""
+
+
+def require(file: Path) -> None:
+    """Raise AS4030 when `file` is no cubin: an ELF file for the machine CUDA. Only its first bytes are read."""
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(20)
+    except OSError as error:
+        raise AutostampError.of("AS4030", path=file, detail=str(error)) from error
+    if not head.startswith(b"\x7fELF"):
+        kind = "an archive of several (fatbin)" if head.startswith(b"\x50\xed\x55\xba") else "no ELF file"
+        raise AutostampError.of("AS4030", path=file, detail=kind if head else "it is empty")
+    machine = int.from_bytes(head[18:20], "little")
+    if machine != _CUDA_MACHINE:
+        raise AutostampError.of("AS4030", path=file, detail=f"an ELF file for machine {machine}, a program or library")
 
 
 def read(cubin: bytes) -> tuple[CubinFacts, ...]:

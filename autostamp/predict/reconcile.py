@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A prediction held against the measured timeline, and the verdict on the difference."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import Final
+
+from autostamp.diagnostics import AutostampError
+from autostamp.model.budget import BoundKind, Budget, Prediction
+from autostamp.model.flow import Flow, PathKind, Steady
+from autostamp.model.prediction_file import PredictionFile
+from autostamp.model.reconciliation import (
+    Direction,
+    Finding,
+    PathStall,
+    Period,
+    Ranking,
+    Reconciliation,
+    RoleCheck,
+    Trial,
+)
+from autostamp.model.timeline import Timeline
+from autostamp.predict.bounds import predict
+from autostamp.predict.measured import path_work, period_of, regions, role_checks
+from autostamp.predict.residual import split
+from autostamp.predict.trials import TOLERANCE, Change, edges, terms, tried, write_share
+
+SHARE: Final = 0.1
+"""What may stay unexplained of the period before the model counts as incomplete."""
+TIE: Final = 0.05
+"""Idle shares this close are not ranked: no rate is known much better."""
+_WAITING: Final = frozenset({PathKind.TRANSFER, PathKind.HAND_OFF, PathKind.STALL})
+
+
+def reconcile(
+    timeline: Timeline,
+    flow: Flow,
+    file: PredictionFile,
+    *,
+    ratio: float | None = None,
+    recorded_at: str = "",
+    places: Mapping[int, str] | None = None,
+    barriers: Mapping[int, str] | None = None,
+    share: float = SHARE,
+    roles: Mapping[str, str] | None = None,
+) -> Reconciliation:
+    """Compare. `ratio` is stamped over clean time of the kernel, `places` and `barriers` name instances and barriers.
+
+    `roles` says what the trace calls a role of the budget. Raises AS7122 where the budget names a role that the trace lacks,
+    AS7123 where the run has no steady state or no cycles, and what `predict` raises.
+    """
+    steady = _steady(timeline, flow)
+    budget, prediction = _in_the_trace_s_words(file, roles or {})
+    _check_roles(budget, timeline)
+    period = period_of(timeline, steady, ratio)
+    checks = role_checks(budget, prediction, flow, steady)
+    untracked = regions(timeline, flow, steady, places)
+    over = tuple((bound.name, bound.cycles) for bound in prediction.bounds if _is_over(bound.cycles, period))
+    trials = _trials(budget, prediction, timeline, flow, steady, period, barriers or {})
+    if over:
+        trials = _errors(budget, prediction, period)
+    stalls = _stalls(flow, steady, prediction, period, barriers or {})
+    explained = prediction.period / period.clean
+    finding = _finding(explained, share, over)
+    return Reconciliation(
+        kernel=timeline.kernel,
+        trace=timeline.trace,
+        predicted=prediction.period,
+        bottleneck=prediction.bottleneck.name,
+        period=period,
+        residual=period.mean - prediction.period,
+        explained=explained,
+        direction=_direction(budget, prediction, flow, steady),
+        ranking=_ranking(checks),
+        roles=checks,
+        parts=split(timeline, flow, steady, budget, prediction, period, untracked),
+        regions=untracked,
+        trials=trials,
+        stalls=stalls,
+        over=over,
+        finding=finding,
+        headline=_headline(finding, explained, period, over, trials, stalls),
+        share=share,
+        is_written_after=_is_after(file.written_at, recorded_at),
+        notes=tuple(_notes(checks, flow, period)),
+    )
+
+
+def _steady(timeline: Timeline, flow: Flow) -> Steady:
+    if timeline.unit != "cycles":
+        raise AutostampError.of("AS7123", kernel=timeline.kernel, detail=f"its times are {timeline.unit}, a budget's are cycles")
+    if flow.steady is None or not flow.steady.iterations:
+        why = "; ".join(flow.notes) or "no iteration repeats"
+        raise AutostampError.of("AS7123", kernel=timeline.kernel, detail=why)
+    return flow.steady
+
+
+def _in_the_trace_s_words(file: PredictionFile, roles: Mapping[str, str]) -> tuple[Budget, Prediction]:
+    """Budget and prediction with roles renamed; two that become one share its time, so the idle shares are new."""
+    if not roles:
+        return file.budget, file.prediction
+    budget = file.budget
+    named = replace(
+        budget,
+        rows=tuple(replace(row, role=roles.get(row.role, row.role)) for row in budget.rows),
+        rings=tuple(
+            replace(
+                ring, producer=roles.get(ring.producer, ring.producer), consumer=roles.get(ring.consumer, ring.consumer)
+            )
+            for ring in budget.rings
+        ),
+    )
+    return named, predict(named)
+
+
+def _check_roles(budget: Budget, timeline: Timeline) -> None:
+    there = dict.fromkeys(role.role for role in timeline.roles)
+    missing = [role for role in dict.fromkeys(row.role for row in budget.rows) if role not in there]
+    if missing:
+        raise AutostampError.of("AS7122", roles=", ".join(missing), kernel=timeline.kernel, there=", ".join(there))
+
+
+def _is_over(cycles: float, period: Period) -> bool:
+    return cycles > (1 + TOLERANCE) * period.clean
+
+
+def _trials(
+    budget: Budget,
+    prediction: Prediction,
+    timeline: Timeline,
+    flow: Flow,
+    steady: Steady,
+    period: Period,
+    barriers: Mapping[int, str],
+) -> tuple[Trial, ...]:
+    untracked = regions(timeline, flow, steady)
+    changes: list[Change] = [
+        *edges(budget, timeline, flow, steady, barriers),
+        *terms(budget, prediction, flow, steady, period, untracked),
+    ]
+    return tried(changes, prediction, period)
+
+
+def _errors(budget: Budget, prediction: Prediction, period: Period) -> tuple[Trial, ...]:
+    change = write_share(budget, period.clean)
+    return tried([change], prediction, period) if change else ()
+
+
+def _direction(budget: Budget, prediction: Prediction, flow: Flow, steady: Steady) -> Direction:
+    """A bound is a role's where the role's rows, or its end of the ring, make it."""
+    bound = prediction.bottleneck
+    if bound.kind is BoundKind.RESOURCE:
+        expected = tuple(dict.fromkeys(row.role for row in budget.rows if row.resource == bound.name))
+    elif bound.kind is BoundKind.CREDIT:
+        ring = next((ring for ring in budget.rings if ring.name == bound.name), None)
+        expected = (ring.producer, ring.consumer) if ring else ()
+    else:
+        named = set(bound.name.split(" -> "))
+        expected = tuple(role.role for role in prediction.roles if role.role in named)
+    shares: dict[str, float] = defaultdict(float)
+    for (role, _), cycles in path_work(flow.path, steady.iterations).items():
+        shares[role] += cycles
+    most = max(shares, key=lambda role: shares[role], default="")
+    return Direction(expected, most, most in expected if expected and most else None)
+
+
+def _ranking(checks: tuple[RoleCheck, ...]) -> Ranking:
+    known = [(check.role, check.predicted_idle, check.idle) for check in checks if check.predicted_idle is not None]
+    swapped = []
+    for first, second in combinations(known, 2):
+        more, less = (first, second) if first[1] > second[1] else (second, first)
+        if more[1] - less[1] > TIE and less[2] - more[2] > TIE:
+            swapped.append((more[0], less[0]))
+    return Ranking(
+        tuple(role for role, _, _ in sorted(known, key=lambda one: -one[1])),
+        tuple(role for role, _, _ in sorted(known, key=lambda one: -one[2])),
+        tuple(swapped),
+    )
+
+
+def _stalls(
+    flow: Flow, steady: Steady, prediction: Prediction, period: Period, barriers: Mapping[int, str]
+) -> tuple[PathStall, ...]:
+    above = max(0.0, period.mean - prediction.period)
+    found: dict[tuple[int, str, str, PathKind], float] = defaultdict(float)
+    for part in flow.path.parts if flow.path else ():
+        if part.kind in _WAITING:
+            found[part.barrier, part.side, part.role, part.kind] += (part.end - part.start) / steady.iterations
+    rows = [
+        PathStall(barrier, side, role, kind, cycles, min(cycles, above), barriers.get(barrier) or side or "unnamed")
+        for (barrier, side, role, kind), cycles in found.items()
+    ]
+    return tuple(sorted(rows, key=lambda one: (-one.cycles, one.barrier, one.side, one.role)))
+
+
+def _finding(explained: float, share: float, over: tuple[tuple[str, float], ...]) -> Finding:
+    if over:
+        return Finding.MODEL_ERROR
+    if explained < 1 - share:
+        return Finding.INCOMPLETE
+    return Finding.AT_BOUND if explained >= 1 - TOLERANCE else Finding.KERNEL
+
+
+def _headline(
+    finding: Finding,
+    explained: float,
+    period: Period,
+    over: tuple[tuple[str, float], ...],
+    trials: tuple[Trial, ...],
+    stalls: tuple[PathStall, ...],
+) -> str:
+    if finding is Finding.MODEL_ERROR:
+        name, cycles = over[0]
+        what = "clean" if period.ratio else "measured"
+        said = f"model error: the bound of {name}, {cycles:,.0f} cycles, is above the {what} {period.clean:,.0f}"
+        return said + (f"; with {trials[0].what}, it is {trials[0].period:,.0f}" if trials else "")
+    if finding is Finding.INCOMPLETE:
+        said = f"the model is incomplete: it explains {100 * explained:.0f} % of the period"
+        if not trials:
+            return f"{said}, and nothing that was tried explains more"
+        return f"{said}; with {trials[0].what} ({trials[0].cycles:,.0f} cycles) it is {100 * trials[0].explained:.0f} %"
+    if finding is Finding.AT_BOUND:
+        return f"the kernel runs at its bound: the model explains {100 * explained:.0f} % of the period"
+    said = f"the kernel leaves performance: the model explains {100 * explained:.0f} % of the period"
+    if not stalls:
+        return f"{said}, and no stall lies on the critical path"
+    first = stalls[0]
+    return f"{said}; {first.kind} at {first.where} is worth up to {first.worth:,.0f} cycles an iteration"
+
+
+def _is_after(written_at: datetime, recorded_at: str) -> bool | None:
+    """Whether the prediction is younger than the run; None where the run does not say when it was made."""
+    try:
+        recorded = datetime.fromisoformat(recorded_at)
+    except ValueError:
+        return None
+    if recorded.tzinfo is None:
+        recorded = recorded.replace(tzinfo=UTC)
+    return written_at > recorded
+
+
+def _notes(checks: tuple[RoleCheck, ...], flow: Flow, period: Period) -> list[str]:
+    notes = [
+        f"{check.role} has no row in the budget"
+        for check in checks
+        if check.resource is None and check.active + check.untracked > TIE
+    ]
+    if flow.path is None:
+        notes.append("no critical path was found, so the residual cannot be split")
+    if period.ratio is not None and period.ratio < 1:
+        notes.append("the stamped kernel was faster than the clean one: the ratio is noise, and no cost of stamps is taken")
+    return notes

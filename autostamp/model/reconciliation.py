@@ -167,7 +167,8 @@ class Period:
 class Reconciliation:
     """All of it for one timeline. `residual` is measured less predicted; `explained` predicted over clean.
 
-    `over` are bounds longer than the clean period, as (name, cycles). `trials` and `stalls` are sorted, most first.
+    `over` are bounds longer than the clean period, as (name, cycles); `corrected` is the comparison without what makes them, and
+    `correction` says what that is. `trials` and `stalls` are sorted, most first.
     """
 
     kernel: str
@@ -190,6 +191,9 @@ class Reconciliation:
     share: float
     is_written_after: bool | None
     notes: tuple[str, ...] = ()
+    blind_spots: tuple[str, ...] = ()
+    correction: str = ""
+    corrected: Reconciliation | None = None
 
     @property
     def error(self) -> float:

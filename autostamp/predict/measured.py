@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 from autostamp.model.budget import Budget, Prediction
@@ -144,14 +145,33 @@ def regions(
 ) -> tuple[Region, ...]:
     """Untracked time of the window by role and by the two records that it lies between, most on the path first."""
     window = (steady.start, steady.end)
-    on_path = path_spans(flow.path, PathKind.UNTRACKED)
+    gaps = {warp.warp: _gaps(warp, window) for warp in timeline.warps}
+    return _by_records(timeline, gaps, path_spans(flow.path, PathKind.UNTRACKED), steady, places)
+
+
+def worked(
+    timeline: Timeline, flow: Flow, steady: Steady, places: Mapping[int, str] | None = None
+) -> tuple[Region, ...]:
+    """The critical path's active time, likewise."""
+    spans = path_spans(flow.path, PathKind.ACTIVE)
+    return _by_records(timeline, spans, spans, steady, places)
+
+
+def _by_records(
+    timeline: Timeline,
+    spans: Mapping[int, Sequence[Span]],
+    on_path: Mapping[int, Sequence[Span]],
+    steady: Steady,
+    places: Mapping[int, str] | None,
+) -> tuple[Region, ...]:
+    """Spans of every warp, cut at its records, by role and by the records on either side."""
     total: dict[tuple[str, int, int], int] = defaultdict(int)
     followed: dict[tuple[str, int, int], int] = defaultdict(int)
     warps = {role.role: len(role.warps) for role in steady.roles}
     for warp in timeline.warps:
         if warp.role not in warps:
             continue
-        for start, end, first, last in _gaps(warp, window):
+        for start, end, first, last in _cut(warp, spans.get(warp.warp, ())):
             key = (warp.role, first, last)
             total[key] += end - start
             followed[key] += _inside((start, end), on_path.get(warp.warp, ()))
@@ -166,7 +186,7 @@ def regions(
         )
         for (role, first, last), cycles in total.items()
     ]
-    return tuple(sorted(found, key=lambda one: (-one.on_path, -one.cycles, one.role, one.first)))
+    return tuple(sorted(found, key=lambda one: (-one.on_path, -one.cycles, one.role, one.first, one.last)))
 
 
 def _place(instance: int, places: Mapping[int, str] | None) -> str:
@@ -175,31 +195,38 @@ def _place(instance: int, places: Mapping[int, str] | None) -> str:
     return (places or {}).get(instance) or f"instance {instance}"
 
 
-def _gaps(warp: WarpTimeline, window: Span) -> Iterator[tuple[int, int, int, int]]:
-    """Untracked spans in the window, cut at arrivals, with the instances of the records before and after."""
+def _gaps(warp: WarpTimeline, window: Span) -> list[Span]:
+    """Untracked spans of a warp in the window."""
+    covered = _merged(((part.start, part.end) for part in warp.slices), window)
+    edge, found = max(window[0], warp.start), []
+    for start, end in [*covered, (min(window[1], warp.end),) * 2]:
+        if start > edge:
+            found.append((edge, start))
+        edge = max(edge, end)
+    return found
+
+
+def _cut(warp: WarpTimeline, spans: Iterable[Span]) -> Iterator[tuple[int, int, int, int]]:
+    """Spans cut at the warp's records, each with the instances of the records before and after (0: there is none)."""
     marks = sorted(
         [
-            *((part.start, part.instance) for part in warp.slices),
+            *((part.start, part.instance) for part in warp.slices if part.state is not State.ACTIVE or not part.signal),
             *((part.end, part.signal or part.instance) for part in warp.slices),
             *((signal.cycles, signal.instance) for signal in warp.signals),
         ]
     )
     at = [cycles for cycles, _ in marks]
-    covered = _merged(((part.start, part.end) for part in warp.slices), window)
-    edge = max(window[0], warp.start)
-    for start, end in [*covered, (min(window[1], warp.end),) * 2]:
-        if start > edge:
-            cuts = sorted({edge, start, *at[bisect_left(at, edge) : bisect_left(at, start)]})
-            for first, last in zip(cuts, cuts[1:], strict=False):
-                before = bisect_left(at, first + 1) - 1
-                after = bisect_left(at, last)
-                yield (
-                    first,
-                    last,
-                    marks[before][1] if before >= 0 else 0,
-                    marks[after][1] if after < len(marks) else 0,
-                )
-        edge = max(edge, end)
+    for start, end in spans:
+        cuts = sorted({start, end, *at[bisect_left(at, start) : bisect_left(at, end)]})
+        for first, last in pairwise(cuts):
+            before = bisect_left(at, first + 1) - 1
+            after = bisect_left(at, last)
+            yield (
+                first,
+                last,
+                marks[before][1] if before >= 0 else 0,
+                marks[after][1] if after < len(marks) else 0,
+            )
 
 
 def _merged(spans: Iterable[Span], window: Span) -> list[Span]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Final
@@ -21,14 +21,15 @@ from autostamp.model.reconciliation import (
     Period,
     Ranking,
     Reconciliation,
+    Region,
     RoleCheck,
     Trial,
 )
 from autostamp.model.timeline import Timeline
 from autostamp.predict.bounds import predict
-from autostamp.predict.measured import path_work, period_of, regions, role_checks
+from autostamp.predict.measured import path_work, period_of, regions, role_checks, worked
 from autostamp.predict.residual import split
-from autostamp.predict.trials import TOLERANCE, Change, edges, terms, tried, write_share
+from autostamp.predict.trials import TOLERANCE, edges, terms, tried, without
 
 SHARE: Final = 0.1
 """What may stay unexplained of the period before the model counts as incomplete."""
@@ -51,52 +52,84 @@ def reconcile(
 ) -> Reconciliation:
     """Compare. `ratio` is stamped over clean time of the kernel, `places` and `barriers` name instances and barriers.
 
-    `roles` says what the trace calls a role of the budget. Raises AS7122 where the budget names a role that the trace lacks,
-    AS7123 where the run has no steady state or no cycles, and what `predict` raises.
+    `roles` says what the trace calls a role of the budget. Raises AS7140 where the budget names a role that the trace lacks,
+    AS7141 where the run has no steady state or no cycles, and what `predict` raises.
     """
     steady = _steady(timeline, flow)
     budget, prediction = _in_the_trace_s_words(file, roles or {})
     _check_roles(budget, timeline)
-    period = period_of(timeline, steady, ratio)
-    checks = role_checks(budget, prediction, flow, steady)
-    untracked = regions(timeline, flow, steady, places)
-    over = tuple((bound.name, bound.cycles) for bound in prediction.bounds if _is_over(bound.cycles, period))
-    trials = _trials(budget, prediction, timeline, flow, steady, period, barriers or {})
-    if over:
-        trials = _errors(budget, prediction, period)
-    stalls = _stalls(flow, steady, prediction, period, barriers or {})
-    explained = prediction.period / period.clean
-    finding = _finding(explained, share, over)
-    return Reconciliation(
-        kernel=timeline.kernel,
-        trace=timeline.trace,
-        predicted=prediction.period,
-        bottleneck=prediction.bottleneck.name,
-        period=period,
-        residual=period.mean - prediction.period,
-        explained=explained,
-        direction=_direction(budget, prediction, flow, steady),
-        ranking=_ranking(checks),
-        roles=checks,
-        parts=split(timeline, flow, steady, budget, prediction, period, untracked),
-        regions=untracked,
-        trials=trials,
-        stalls=stalls,
-        over=over,
-        finding=finding,
-        headline=_headline(finding, explained, period, over, trials, stalls),
-        share=share,
-        is_written_after=_is_after(file.written_at, recorded_at),
-        notes=tuple(_notes(checks, flow, period)),
-    )
+    run = _Run(timeline, flow, steady, period_of(timeline, steady, ratio), places or {}, barriers or {}, share)
+    return replace(run.against(budget, prediction), is_written_after=_is_after(file.written_at, recorded_at))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What was measured, and the share that may stay unexplained."""
+
+    timeline: Timeline
+    flow: Flow
+    steady: Steady
+    period: Period
+    places: Mapping[int, str]
+    barriers: Mapping[int, str]
+    share: float
+
+    def against(self, budget: Budget, prediction: Prediction) -> Reconciliation:
+        """The comparison with one prediction; of one that is too long, also without what is in error."""
+        checks = role_checks(budget, prediction, self.flow, self.steady)
+        untracked = regions(self.timeline, self.flow, self.steady, self.places)
+        over = tuple((bound.name, bound.cycles) for bound in prediction.bounds if self._is_over(bound.cycles))
+        better = without(budget, [name for name, _ in over], self.period.clean) if over else None
+        trials = () if over else self._trials(budget, prediction, untracked)
+        stalls = _stalls(self.flow, self.steady, prediction, self.period, self.barriers)
+        explained = prediction.period / self.period.clean
+        finding = _finding(explained, self.share, over)
+        return Reconciliation(
+            kernel=self.timeline.kernel,
+            trace=self.timeline.trace,
+            predicted=prediction.period,
+            bottleneck=prediction.bottleneck.name,
+            period=self.period,
+            residual=self.period.mean - prediction.period,
+            explained=explained,
+            direction=_direction(budget, prediction, self.flow, self.steady),
+            ranking=_ranking(checks),
+            roles=checks,
+            parts=split(self.timeline, self.flow, self.steady, budget, prediction, self.period, untracked),
+            regions=untracked,
+            trials=trials,
+            stalls=stalls,
+            over=over,
+            finding=finding,
+            headline=_headline(finding, explained, self.period, over, trials, stalls),
+            share=self.share,
+            is_written_after=None,
+            notes=tuple(_notes(checks, self.flow, self.period)),
+            blind_spots=prediction.blind_spots,
+            correction=better.what if better else "",
+            corrected=self.against(better.budget, predict(better.budget)) if better else None,
+        )
+
+    def _is_over(self, cycles: float) -> bool:
+        return cycles > (1 + TOLERANCE) * self.period.clean
+
+    def _trials(self, budget: Budget, prediction: Prediction, untracked: tuple[Region, ...]) -> tuple[Trial, ...]:
+        work = worked(self.timeline, self.flow, self.steady, self.places)
+        changes = [
+            *edges(budget, self.timeline, self.flow, self.steady, self.barriers),
+            *terms(budget, prediction, self.flow, self.steady, self.period, untracked, work),
+        ]
+        return tried(changes, prediction, self.period)
 
 
 def _steady(timeline: Timeline, flow: Flow) -> Steady:
     if timeline.unit != "cycles":
-        raise AutostampError.of("AS7123", kernel=timeline.kernel, detail=f"its times are {timeline.unit}, a budget's are cycles")
+        raise AutostampError.of(
+            "AS7141", kernel=timeline.kernel, detail=f"its times are {timeline.unit}, a budget's are cycles"
+        )
     if flow.steady is None or not flow.steady.iterations:
         why = "; ".join(flow.notes) or "no iteration repeats"
-        raise AutostampError.of("AS7123", kernel=timeline.kernel, detail=why)
+        raise AutostampError.of("AS7141", kernel=timeline.kernel, detail=why)
     return flow.steady
 
 
@@ -122,33 +155,7 @@ def _check_roles(budget: Budget, timeline: Timeline) -> None:
     there = dict.fromkeys(role.role for role in timeline.roles)
     missing = [role for role in dict.fromkeys(row.role for row in budget.rows) if role not in there]
     if missing:
-        raise AutostampError.of("AS7122", roles=", ".join(missing), kernel=timeline.kernel, there=", ".join(there))
-
-
-def _is_over(cycles: float, period: Period) -> bool:
-    return cycles > (1 + TOLERANCE) * period.clean
-
-
-def _trials(
-    budget: Budget,
-    prediction: Prediction,
-    timeline: Timeline,
-    flow: Flow,
-    steady: Steady,
-    period: Period,
-    barriers: Mapping[int, str],
-) -> tuple[Trial, ...]:
-    untracked = regions(timeline, flow, steady)
-    changes: list[Change] = [
-        *edges(budget, timeline, flow, steady, barriers),
-        *terms(budget, prediction, flow, steady, period, untracked),
-    ]
-    return tried(changes, prediction, period)
-
-
-def _errors(budget: Budget, prediction: Prediction, period: Period) -> tuple[Trial, ...]:
-    change = write_share(budget, period.clean)
-    return tried([change], prediction, period) if change else ()
+        raise AutostampError.of("AS7140", roles=", ".join(missing), kernel=timeline.kernel, there=", ".join(there))
 
 
 def _direction(budget: Budget, prediction: Prediction, flow: Flow, steady: Steady) -> Direction:
@@ -217,8 +224,7 @@ def _headline(
     if finding is Finding.MODEL_ERROR:
         name, cycles = over[0]
         what = "clean" if period.ratio else "measured"
-        said = f"model error: the bound of {name}, {cycles:,.0f} cycles, is above the {what} {period.clean:,.0f}"
-        return said + (f"; with {trials[0].what}, it is {trials[0].period:,.0f}" if trials else "")
+        return f"model error: the bound of {name}, {cycles:,.0f} cycles, is above the {what} {period.clean:,.0f}"
     if finding is Finding.INCOMPLETE:
         said = f"the model is incomplete: it explains {100 * explained:.0f} % of the period"
         if not trials:
@@ -253,5 +259,7 @@ def _notes(checks: tuple[RoleCheck, ...], flow: Flow, period: Period) -> list[st
     if flow.path is None:
         notes.append("no critical path was found, so the residual cannot be split")
     if period.ratio is not None and period.ratio < 1:
-        notes.append("the stamped kernel was faster than the clean one: the ratio is noise, and no cost of stamps is taken")
+        notes.append(
+            "the stamped kernel was faster than the clean one: the ratio is noise, and no cost of stamps is taken"
+        )
     return notes

@@ -111,7 +111,10 @@ def _stamps_alone(period: Period) -> dict[PartKind, tuple[float | None, str]]:
     if period.ratio is None:
         cost: tuple[float | None, str] = (None, "not measured: give --overhead with --case, or --clean-us")
     else:
-        cost = (period.mean * (1 - 1 / period.ratio), f"the stamped kernel takes {period.ratio:.3f} times the clean time")
+        cost = (
+            period.mean * (1 - 1 / period.ratio),
+            f"the stamped kernel takes {period.ratio:.3f} times the clean time",
+        )
     return {PartKind.STAMPS: cost, **{kind: (None, _NO_PATH) for kind in PartKind if kind is not PartKind.STAMPS}}
 
 

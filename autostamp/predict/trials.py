@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -25,6 +26,8 @@ LEAST: Final = 0.01
 TOLERANCE: Final = 0.01
 """By how much a bound may exceed the clean period: half of what a stamp adds to an iteration of 500 cycles, and within the
 error of the laws that are known best (docs/reconcile.md)."""
+LINKED: Final = 0.8
+"""Of the uses of a barrier: how many must follow from the one before for them to be turns."""
 _FULL, _EMPTY = "full", "empty"
 
 
@@ -50,19 +53,31 @@ def tried(changes: Iterable[Change], before: Prediction, period: Period) -> tupl
 
 
 def terms(
-    budget: Budget, prediction: Prediction, flow: Flow, steady: Steady, period: Period, untracked: Sequence[Region]
+    budget: Budget,
+    prediction: Prediction,
+    flow: Flow,
+    steady: Steady,
+    period: Period,
+    untracked: Sequence[Region],
+    worked: Sequence[Region],
 ) -> Iterator[Change]:
-    """Untracked regions on the path, one by one, and a role's active time on it where that is longer than its rows."""
+    """Untracked regions on the path, one by one, and a role's active time on it where that is longer than its rows.
+
+    `worked` are the spans of active time on the path: the longest says where to look.
+    """
     busy = {role.role: role.busy for role in prediction.roles}
     work = path_work(flow.path, steady.iterations)
     for region in untracked:
         if region.on_path >= LEAST * period.mean:
             what = f"untracked work of {region.role} between {region.where}"
-            yield Change(what, region.on_path, with_term(budget, region.role, busy.get(region.role, 0.0), what, region.on_path))
+            new = with_term(budget, region.role, busy.get(region.role, 0.0), what, region.on_path)
+            yield Change(what, region.on_path, new)
     for (role, kind), cycles in work.items():
         more = cycles - busy.get(role, 0.0)
         if kind is PathKind.ACTIVE and role in busy and more >= LEAST * period.mean:
-            what = f"work of {role} between its waits and its arrivals that no row has"
+            longest = next((each for each in worked if each.role == role), None)
+            where = f"; its longest span, {longest.on_path:,.0f}, lies between {longest.where}" if longest else ""
+            what = f"work of {role} that no row has{where}"
             yield Change(what, more, with_term(budget, role, busy[role], what, more))
 
 
@@ -74,17 +89,28 @@ def with_term(budget: Budget, role: str, busy: float, what: str, cycles: float) 
     return replace(budget, rows=(*budget.rows, row), dependencies=(*budget.dependencies, chain))
 
 
-def write_share(budget: Budget, clean: float) -> Change | None:
-    """The largest share of shared-memory writes with which the bound is no longer than `clean`; None where that is no help."""
-    rows = [row for row in budget.rows if row.resource is Resource.SMEM]
-    writes = sum(row.cycles for row in rows if row.is_write)
-    reads = sum(row.cycles for row in rows if not row.is_write)
-    share = min(1.0, (clean - reads) / writes) if writes else 1.0
-    if not 0 <= share < budget.smem_write_share:
-        return None
-    what = f"smem_write_share at most {share:.2f}: writes to shared memory take port time from reads in part"
-    # The floor that does not hang on the run: no writes.
-    return Change(what, share, replace(budget, smem_write_share=0.0), is_measured=False)
+def without(budget: Budget, over: Iterable[str], clean: float) -> Change | None:
+    """The budget without the resources whose bounds are longer than `clean`: of shared memory, without its writes if reads fit.
+
+    `what` says which rates would just do. None where nothing is left, or a bound is of another kind.
+    """
+    rows, share, said = list(budget.rows), budget.smem_write_share, []
+    for name in over:
+        own = [row for row in rows if row.resource == name]
+        writes = sum(row.cycles for row in own if row.is_write)
+        reads = sum(row.cycles for row in own if not row.is_write)
+        if not own:
+            return None
+        if name == Resource.SMEM and share and writes and reads <= (1 + TOLERANCE) * clean:
+            most = max(0.0, min(1.0, (clean - reads) / writes))
+            said.append(f"smem_write_share 0 (the run allows {most:.2f} at most)")
+            share = 0.0
+            continue
+        rate = sum(row.cycles for row in own) / clean * own[0].rate
+        said.append(f"no row of {name} (the run needs {own[0].constant} {rate:.4g} or more, not {own[0].rate:.4g})")
+        rows = [row for row in rows if row.resource != name]
+    left = replace(budget, rows=tuple(rows), smem_write_share=share)
+    return Change(" and ".join(said), clean, left, is_measured=False) if rows else None
 
 
 class _Seen(NamedTuple):
@@ -109,7 +135,7 @@ def edges(
         if {_FULL, _EMPTY} <= {arrow.side for arrow in arrows}:
             change = _ring(budget, timeline, flow, seen, roles)
         else:
-            change = _turns(budget, timeline, steady, seen, roles)
+            change = _turns(budget, steady, seen, roles)
         if change is not None:
             yield change
 
@@ -121,7 +147,7 @@ def _ring(budget: Budget, timeline: Timeline, flow: Flow, seen: _Seen, roles: Ma
     if any(ring.name == seen.label or (ring.producer, ring.consumer) == (producer, consumer) for ring in budget.rings):
         return None
     depth = next((each.stages for each in flow.depths if each.barrier == seen.barrier), 0)
-    stages = depth or max(arrow.stage for arrow in seen.arrows) + 1 or 1
+    stages = depth or max(max(arrow.stage for arrow in seen.arrows) + 1, 1)
     causes = [each for each in flow.causes if each.arrow and each.arrow.barrier == seen.barrier and each.is_binding]
     flight = [each.in_flight for each in causes if each.in_flight]
     fill = (
@@ -129,51 +155,58 @@ def _ring(budget: Budget, timeline: Timeline, flow: Flow, seen: _Seen, roles: Ma
         Step("in flight", median(flight) if flight else 0.0),
     )
     consume = (Step(f"{consumer} uses", _hold(timeline, {arrow.wait.instance for arrow in full})),)
-    hand_off = tuple(Step(side, _handed(each.handed_over for each in causes if each.arrow and each.arrow.side == side)) for side in (_FULL, _EMPTY))
+    hand_off = tuple(
+        Step(
+            side,
+            _handed(each.handed_over for each in causes if each.arrow and each.arrow.side == side),
+            is_latency=True,
+        )
+        for side in (_FULL, _EMPTY)
+    )
     ring = Ring(seen.label, producer, consumer, stages, fill, consume, hand_off)
     total = sum(step.cycles for step in (*fill, *consume, *hand_off))
     what = f"ring {seen.label} from {producer} to {consumer}, {stages} stages"
     return Change(what, total, replace(budget, rings=(*budget.rings, ring)))
 
 
-def _turns(budget: Budget, timeline: Timeline, steady: Steady, seen: _Seen, roles: Mapping[int, str]) -> Change | None:
-    """A barrier at which one warp lets another go on. Where its turns exclude each other, they follow one another."""
+def _turns(budget: Budget, steady: Steady, seen: _Seen, roles: Mapping[int, str]) -> Change | None:
+    """A barrier at which warps let each other go on: whoever one use releases makes the next one's last arrival.
+
+    The spans from each release to the next follow one another, so that their sum cannot be shorter than the iteration.
+    """
     if any(seen.label in {edge.start, edge.end} for edge in budget.dependencies):
         return None
-    waits = {arrow.wait.instance for arrow in seen.arrows}
-    exits: dict[int, list[int]] = defaultdict(list)
-    for warp in timeline.warps:
-        exits[warp.warp] = [part.end for part in warp.slices if part.instance in waits and part.state is not State.ACTIVE]
-    uses = {(arrow.side, arrow.stage, arrow.use): arrow for arrow in seen.arrows if arrow.signal.warp != arrow.wait.warp}
-    held = handed = 0
-    for arrow in uses.values():
-        before = [at for at in exits[arrow.signal.warp] if steady.start <= at <= arrow.signal.cycles]
-        if before:
-            held += arrow.signal.cycles - before[-1]
-            handed += max(0, arrow.wait.cycles - arrow.signal.cycles) if _is_prompt(arrow, timeline) else 0
-    if not held:
+    by_use: dict[tuple[str, int, int], list[Arrow]] = defaultdict(list)
+    for arrow in seen.arrows:
+        by_use[arrow.side, arrow.stage, arrow.use].append(arrow)
+    uses = sorted(by_use.values(), key=lambda group: group[0].signal.cycles)
+    held = handed = linked = 0
+    for group, after in pairwise(uses):
+        at = after[0].signal
+        exits = [arrow.wait.cycles for arrow in group if arrow.wait.warp == at.warp != arrow.signal.warp]
+        if exits and exits[0] <= at.cycles:
+            linked += 1
+            held += at.cycles - exits[0]
+            handed += max(0, exits[0] - group[0].signal.cycles)
+    # A chain that breaks off again and again binds nothing.
+    if linked < LINKED * (len(uses) - 1) or not linked:
         return None
-    count = steady.iterations
-    between = sorted({f"{roles.get(arrow.signal.warp, '')} to {roles.get(arrow.wait.warp, '')}" for arrow in uses.values()})
+    count = steady.iterations * linked / len(uses)
+    pairs = sorted({f"{roles.get(each.signal.warp, '')} to {roles.get(each.wait.warp, '')}" for each in seen.arrows})
     steps = (Step(f"turns at {seen.label}", held / count), Step("hand-off", handed / count, is_latency=True))
-    what = f"turns at {seen.label} ({', '.join(between)}), {len(uses) / count:.3g} an iteration"
+    what = f"turns at {seen.label} ({', '.join(pairs)}), {len(uses) / steady.iterations:.3g} an iteration"
     chain = Dependency(seen.label, seen.label, steps, 1)
     return Change(what, (held + handed) / count, replace(budget, dependencies=(*budget.dependencies, chain)))
 
 
-def _is_prompt(arrow: Arrow, timeline: Timeline) -> bool:
-    """Whether the wait was there before the arrival: only then is the time to its exit a hand-off."""
-    warp = next(each for each in timeline.warps if each.warp == arrow.wait.warp)
-    return any(
-        part.instance == arrow.wait.instance and part.visit == arrow.wait.visit and part.start <= arrow.signal.cycles
-        for part in warp.slices
-        if part.state is State.STALL
-    )
-
-
 def _hold(timeline: Timeline, waits: set[int]) -> float:
     """Median of what the waits open: a stage filled, or used."""
-    held = [part.cycles for warp in timeline.warps for part in warp.slices if part.state is State.ACTIVE and part.instance in waits]
+    held = [
+        part.cycles
+        for warp in timeline.warps
+        for part in warp.slices
+        if part.state is State.ACTIVE and part.instance in waits
+    ]
     return median(held) if held else 0.0
 
 

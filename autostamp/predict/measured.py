@@ -50,7 +50,7 @@ def role_checks(budget: Budget, prediction: Prediction, flow: Flow, steady: Stea
         checks.append(
             RoleCheck(
                 total.role,
-                known.resource if known else None,
+                known.resource if known and known.busy else None,
                 known.busy if known else None,
                 known.idle if known else None,
                 stall=total.stall / total.span,

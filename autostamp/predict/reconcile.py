@@ -254,7 +254,7 @@ def _notes(checks: tuple[RoleCheck, ...], flow: Flow, period: Period) -> list[st
     notes = [
         f"{check.role} has no row in the budget"
         for check in checks
-        if check.resource is None and check.active + check.untracked > TIE
+        if check.predicted_idle is None and check.active + check.untracked > TIE
     ]
     if flow.path is None:
         notes.append("no critical path was found, so the residual cannot be split")

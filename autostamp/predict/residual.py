@@ -96,9 +96,11 @@ def _observed(
         PartKind.UNTRACKED: (kinds[PathKind.UNTRACKED], where or "none on the path"),
         PartKind.CONTENTION: (
             kinds[PathKind.STALL] + longer,
-            f"on the path: ready waits {longer:,.0f} longer than the shortest of their kind,"
-            f" {kinds[PathKind.STALL]:,.0f} of stall without a cause; anywhere: {late:,.0f} a warp after arrivals"
-            f" ({off:,} stalls)",
+            (
+                f"on the path: ready waits {longer:,.0f} longer than the shortest of their kind,"
+                f" {kinds[PathKind.STALL]:,.0f} of stall without a cause; anywhere: {late:,.0f} a warp after arrivals"
+                f" ({off:,} stalls)"
+            ),
         ),
         PartKind.IMBALANCE: (
             more / count,

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("autostamp.cli.diff", "Say what changed from one run to another."),
     "export": ("autostamp.cli.export", "Write a run as a picture (SVG) or for Perfetto."),
     "safety": ("autostamp.cli.safety", "Compare the stamped kernel with the clean one."),
+    "machine": ("autostamp.cli.machine", "Show what is known of a GPU product, and check a machine file."),
     "sass": ("autostamp.cli.sass", "Show the main loops of a cubin, or what changed in them."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),
     "explain": ("autostamp.cli.explain", "Print the page of an AS#### code."),

@@ -33,6 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "safety": ("autostamp.cli.safety", "Compare the stamped kernel with the clean one."),
     "machine": ("autostamp.cli.machine", "Show what is known of a GPU product, and check a machine file."),
     "sass": ("autostamp.cli.sass", "Show the main loops of a cubin, or what changed in them."),
+    "reconcile": ("autostamp.cli.reconcile", "Hold a prediction against a run: what differs, and why."),
+    "lessons": ("autostamp.cli.lessons", "Keep what was learnt where they differed."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),
     "explain": ("autostamp.cli.explain", "Print the page of an AS#### code."),
     "nvcc": ("autostamp.cli.nvcc", "Compile with stamps, in the place of nvcc in any build."),

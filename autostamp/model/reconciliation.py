@@ -80,8 +80,8 @@ class RoleCheck:
 class Region:
     """Time of a role that nothing brackets, between two records that follow each other in a warp.
 
-    `first` and `last` are the instances of these records (0: the lane's begin or end). `cycles` is the mean over the role's warps,
-    `on_path` what of it lay on the critical path.
+    `first` and `last` are the instances of these records (0: the lane's begin or end). `cycles` is the mean over the role's
+    warps, `on_path` what of it lay on the critical path.
     """
 
     role: str

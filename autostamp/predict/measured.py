@@ -9,12 +9,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from autostamp.model.budget import Budget, Prediction
+from autostamp.diagnostics import AutostampError
+from autostamp.model.budget import Prediction
 from autostamp.model.flow import CriticalPath, Ending, Flow, PathKind, Steady
 from autostamp.model.reconciliation import Period, Region, RoleCheck
 from autostamp.model.timeline import State, Timeline, WarpTimeline
 
 Span: TypeAlias = tuple[int, int]
+
+
+def steady_of(timeline: Timeline, flow: Flow) -> Steady:
+    """The steady window of a timeline in cycles. Raises AS7141 where there is none."""
+    if timeline.unit != "cycles":
+        raise AutostampError.of(
+            "AS7141", kernel=timeline.kernel, detail=f"its times are {timeline.unit}, a budget's are cycles"
+        )
+    if flow.steady is None or not flow.steady.iterations:
+        why = "; ".join(flow.notes) or "no iteration repeats"
+        raise AutostampError.of("AS7141", kernel=timeline.kernel, detail=why)
+    return flow.steady
 
 
 def period_of(timeline: Timeline, steady: Steady, ratio: float | None) -> Period:
@@ -37,7 +50,7 @@ def period_of(timeline: Timeline, steady: Steady, ratio: float | None) -> Period
     )
 
 
-def role_checks(budget: Budget, prediction: Prediction, flow: Flow, steady: Steady) -> tuple[RoleCheck, ...]:
+def role_checks(prediction: Prediction, flow: Flow, steady: Steady) -> tuple[RoleCheck, ...]:
     """Every role that ran in the window, in the trace's order."""
     own = _own_group(flow, steady)
     expected = {role.role: role for role in prediction.roles}

@@ -27,7 +27,7 @@ from autostamp.model.reconciliation import (
 )
 from autostamp.model.timeline import Timeline
 from autostamp.predict.bounds import predict
-from autostamp.predict.measured import path_work, period_of, regions, role_checks, worked
+from autostamp.predict.measured import path_work, period_of, regions, role_checks, steady_of, worked
 from autostamp.predict.residual import split
 from autostamp.predict.trials import TOLERANCE, edges, terms, tried, without
 
@@ -55,7 +55,7 @@ def reconcile(
     `roles` says what the trace calls a role of the budget. Raises AS7140 where the budget names a role that the trace lacks,
     AS7141 where the run has no steady state or no cycles, and what `predict` raises.
     """
-    steady = _steady(timeline, flow)
+    steady = steady_of(timeline, flow)
     budget, prediction = _in_the_trace_s_words(file, roles or {})
     _check_roles(budget, timeline)
     run = _Run(timeline, flow, steady, period_of(timeline, steady, ratio), places or {}, barriers or {}, share)
@@ -76,7 +76,7 @@ class _Run:
 
     def against(self, budget: Budget, prediction: Prediction) -> Reconciliation:
         """The comparison with one prediction; of one that is too long, also without what is in error."""
-        checks = role_checks(budget, prediction, self.flow, self.steady)
+        checks = role_checks(prediction, self.flow, self.steady)
         untracked = regions(self.timeline, self.flow, self.steady, self.places)
         over = tuple((bound.name, bound.cycles) for bound in prediction.bounds if self._is_over(bound.cycles))
         better = without(budget, [name for name, _ in over], self.period.clean) if over else None
@@ -120,17 +120,6 @@ class _Run:
             *terms(budget, prediction, self.flow, self.steady, self.period, untracked, work),
         ]
         return tried(changes, prediction, self.period)
-
-
-def _steady(timeline: Timeline, flow: Flow) -> Steady:
-    if timeline.unit != "cycles":
-        raise AutostampError.of(
-            "AS7141", kernel=timeline.kernel, detail=f"its times are {timeline.unit}, a budget's are cycles"
-        )
-    if flow.steady is None or not flow.steady.iterations:
-        why = "; ".join(flow.notes) or "no iteration repeats"
-        raise AutostampError.of("AS7141", kernel=timeline.kernel, detail=why)
-    return flow.steady
 
 
 def _in_the_trace_s_words(file: PredictionFile, roles: Mapping[str, str]) -> tuple[Budget, Prediction]:

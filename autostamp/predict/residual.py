@@ -8,6 +8,7 @@ holds already is hidden behind it, so each observation takes only as much of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 from autostamp.model.budget import BoundKind, Budget, Prediction, Step
@@ -59,7 +60,7 @@ def hand_off_in(budget: Budget, prediction: Prediction) -> float:
         return _cycles(ring.hand_off) / ring.stages if ring else 0.0
     if bound.kind is BoundKind.RECURRENCE:
         names = bound.name.split(" -> ")
-        edges = set(zip(names, names[1:], strict=False))
+        edges = set(pairwise(names))
         chain = [edge for edge in budget.dependencies if (edge.start, edge.end) in edges]
         distance = sum(edge.distance for edge in chain)
         return _cycles(step for edge in chain for step in edge.steps if step.is_latency) / distance if distance else 0.0

@@ -129,7 +129,9 @@ def _pair(pair: LoopPair) -> list[str]:
             return []
         return [f"{alone.role} loop {_range(alone)}: only in {'A' if pair.second is None else 'B'}"]
     first, second = pair.first, pair.second
-    shared = f"{pair.order.common_length} core opcodes in order of {pair.order.clean_length} and {pair.order.stamped_length}"
+    shared = (
+        f"{pair.order.common_length} core opcodes in order of {pair.order.clean_length} and {pair.order.stamped_length}"
+    )
     head = f"{first.role} loop {_range(first)} and {_range(second)}: distance {pair.order.distance:.3f}, {shared}"
     names = dict.fromkeys([*first.units, *second.units])
     rows = [("instructions", first.facts.instructions, second.facts.instructions)]

@@ -32,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("autostamp.cli.export", "Write a run as a picture (SVG) or for Perfetto."),
     "safety": ("autostamp.cli.safety", "Compare the stamped kernel with the clean one."),
     "sass": ("autostamp.cli.sass", "Show the main loops of a cubin, or what changed in them."),
+    "predict": ("autostamp.cli.predict", "Say what a kernel's main loop should take, before it runs."),
+    "machine": ("autostamp.cli.machine", "Show what is known of a GPU product, and check a machine file."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),
     "explain": ("autostamp.cli.explain", "Print the page of an AS#### code."),
     "nvcc": ("autostamp.cli.nvcc", "Compile with stamps, in the place of nvcc in any build."),

@@ -10,11 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from autostamp.diagnostics import AutostampError
 from autostamp.model.budget import Budget, Dependency, ResourceRow, Step
 from autostamp.model.machine import MachineTable
 from autostamp.predict.laws import Mma, Operand, check_sizes, dtype_of, flop
 from autostamp.predict.rings import latency, rate_step
-from autostamp.predict.work import conversion_constant, convert_row, exp_row, mma_rows, smem_row, tensor_constant
+from autostamp.predict.work import (
+    conversion_constant,
+    convert_row,
+    exp_row,
+    is_hopper,
+    is_tcgen05,
+    mma_rows,
+    smem_row,
+    tensor_constant,
+    write_share,
+)
 
 BLACKWELL_ATOM: Final = 128
 HOPPER_ROWS: Final = 64
@@ -49,7 +60,7 @@ class Roles:
 
 
 def forward(
-    table: MachineTable, tile: AttentionTile, roles: Roles | None = None, *, smem_write_share: float = 1.0
+    table: MachineTable, tile: AttentionTile, roles: Roles | None = None, *, smem_write_share: float | None = None
 ) -> Budget:
     """One key tile of the forward pass. On sm_90a S = Q K' reads both operands and P is in registers; on sm_100a P is in TMEM.
 
@@ -72,7 +83,7 @@ def forward(
         table.product,
         f"one key tile ({tile.m} x {tile.n} x {tile.d})",
         tuple(rows),
-        smem_write_share=smem_write_share,
+        smem_write_share=write_share(table, smem_write_share),
         blind_spots=(*blind, "softmax beside exponentials and conversion is not counted: add it from the cubin"),
     )
 
@@ -93,13 +104,16 @@ def backward(
     roles: Roles | None = None,
     *,
     ctas: int = 1,
-    smem_write_share: float = 1.0,
+    smem_write_share: float | None = None,
 ) -> Budget:
     """One iteration of the backward pass on Blackwell, of one CTA: five MMAs, eight of whose ten operands are in shared memory.
 
     `ctas` 2 is a pair that shares the B operands of all but dQ, exchanges dS through distributed shared memory, and adds dQ
     up half as often. The traffic of that exchange is the paper's figure for 128 x 128 (1.5 tiles of dS), scaled with the tile.
+    Raises AS7106 on a machine without tcgen05, and what `forward` raises.
     """
+    if not is_tcgen05(table):
+        raise AutostampError.of("AS7106", what="attention backward", detail=f"{table.arch} has no tensor memory")
     check_sizes("attention", m=tile.m, n=tile.n, d=tile.d)
     roles = roles or Roles()
     rows = [row for mma in backward_mmas(tile, ctas) for row in mma_rows(mma, table, roles.mma)]
@@ -115,7 +129,7 @@ def backward(
         table.product,
         f"one tile ({tile.m} x {tile.n} x {tile.d}), {ctas} CTA",
         tuple(rows),
-        smem_write_share=smem_write_share,
+        smem_write_share=write_share(table, smem_write_share),
         blind_spots=("TMA writes of Q, dO and their sums are not counted",),
     )
 
@@ -149,11 +163,6 @@ def forward_chain(
         Dependency("softmax", "PV", (rate_step(table, "exponentials", exps, "mufu_ex2"),)),
         Dependency("PV", "QK", (_mma_step(table, pv), *[step] * hand_offs), q_stages),
     )
-
-
-def is_hopper(table: MachineTable) -> bool:
-    """Whether MMAs are wgmma."""
-    return table.arch.startswith("sm_90")
 
 
 def _mma_step(table: MachineTable, mma: Mma) -> Step:

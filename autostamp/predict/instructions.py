@@ -3,69 +3,64 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from autostamp.model.budget import Origin, Resource, ResourceRow
 from autostamp.model.machine import MachineTable
-from autostamp.predict.work import LANES, row
+from autostamp.predict.laws import check_sizes
+from autostamp.predict.work import LANES, conversion_constant, row
 
-_PIPES: Final = (
-    ("MUFU.EX2.F16", Resource.MUFU, "mufu_ex2_f16x2"),
-    ("MUFU.EX2", Resource.MUFU, "mufu_ex2"),
-    ("MUFU", Resource.MUFU, "mufu_other"),
-    ("F2FP.BF16", Resource.CONVERT, "cvt_bf16x2"),
-    ("F2FP.SATFINITE.E4M3", Resource.CONVERT, "cvt_e4m3x2"),
-    ("F2FP.SATFINITE.E2M1", Resource.CONVERT, "cvt_e2m1x2"),
-    ("FFMA2", Resource.FMA, "fma_packed"),
-    ("FMUL2", Resource.FMA, "fma_packed"),
-    ("FADD2", Resource.FMA, "fma_packed"),
-    ("FFMA", Resource.FMA, "fma_fp32"),
-    ("FMUL", Resource.FMA, "fma_fp32"),
-    ("FADD", Resource.FMA, "fma_fp32"),
-    ("FMNMX", Resource.ALU, "alu_int32"),
-    ("IADD3", Resource.ALU, "alu_int32"),
-    ("LOP3", Resource.ALU, "alu_int32"),
-    ("SHF", Resource.ALU, "alu_int32"),
-    ("IMNMX", Resource.ALU, "alu_int32"),
-    ("VIMNMX", Resource.ALU, "alu_int32"),
-    ("SHFL", Resource.SHUFFLE, "shuffle"),
+_ALU: Final = ("FMNMX", "FSEL", "FSETP", "IADD3", "ISETP", "LEA", "LOP3", "PRMT", "SEL", "SHF", "VIMNMX")
+_PIPES: Final[Mapping[str, tuple[Resource, str]]] = MappingProxyType(
+    {
+        "MUFU.EX2": (Resource.MUFU, "mufu_ex2"),
+        "MUFU": (Resource.MUFU, "mufu_other"),
+        **dict.fromkeys(("FFMA2", "FMUL2", "FADD2"), (Resource.FMA, "fma_packed")),
+        **dict.fromkeys(("FFMA", "FMUL", "FADD"), (Resource.FMA, "fma_fp32")),
+        **dict.fromkeys(_ALU, (Resource.ALU, "alu_int32")),
+        "SHFL": (Resource.SHUFFLE, "shuffle"),
+    }
 )
-"""Opcode, its modifiers matched as a prefix; the longest that fits decides. What is not here only takes an issue slot."""
+"""Opcode family to its pipe and the pipe's rate. What is not here takes an issue slot only, as far as this model knows."""
+
+CONVERSION: Final = "F2FP"
+"""Its rate depends on what it converts to, which its family does not say."""
 
 
 def instruction_rows(
-    counts: Mapping[str, int], warps: int, table: MachineTable, role: str, source: str
+    counts: Mapping[str, int], warps: int, table: MachineTable, role: str, source: str, converts_to: str = ""
 ) -> tuple[tuple[ResourceRow, ...], tuple[str, ...]]:
-    """Rows for one trip through a loop that `warps` warps run, and what had to be left out for want of a rate.
+    """Rows for one trip through a loop that `warps` warps run, and sentences on what was left out for want of a rate.
 
-    `counts`: instructions by opcode, of one warp. Every instruction takes an issue slot; those of a known pipe also take
-    `LANES` of its lanes. `source` says which cubin and loop were counted.
+    `counts`: instructions by opcode family, of one warp. Each takes an issue slot, and 32 lanes of its pipe. `converts_to`: the
+    dtype that its F2FP make ("": unknown). `source` says which cubin and loop were counted. Raises AS7106 for no warp.
     """
-    rows: list[ResourceRow] = []
-    missing: list[str] = []
-    sums: dict[tuple[Resource, str], int] = {}
+    check_sizes(role, warps=warps)
+    sums: Counter[tuple[Resource, str]] = Counter()
     for opcode, count in counts.items():
-        if pipe := _pipe(opcode):
-            sums[pipe] = sums.get(pipe, 0) + count
+        if pipe := _pipe(opcode, converts_to):
+            sums[pipe] += count
+    rows = []
+    missing = []
     for (resource, name), count in sums.items():
-        if count and name not in table.constants:
-            missing.append(
-                f"{resource} of {role}: the machine has no constant {name}, so {count} instructions are left out"
+        what = f"{count} instructions of {warps} warps"
+        if name in table.constants:
+            rows.append(
+                row(table, role, resource, what, count * warps * LANES, name, origin=Origin.CUBIN, source=source)
             )
-        elif count:
-            lanes = count * warps * LANES
-            what = f"{count} instructions of {warps} warps"
-            rows.append(row(table, role, resource, what, lanes, name, origin=Origin.CUBIN, source=source))
+        else:
+            missing.append(f"{resource}: {table.product} has no constant {name}, so {what} ({role}) are not counted")
     if total := sum(counts.values()):
         what = f"{total} instructions of {warps} warps"
         rows.append(row(table, role, Resource.ISSUE, what, total * warps, "issue", origin=Origin.CUBIN, source=source))
     return tuple(rows), tuple(missing)
 
 
-def _pipe(opcode: str) -> tuple[Resource, str] | None:
-    fitting = [entry for entry in _PIPES if opcode == entry[0] or opcode.startswith(f"{entry[0]}.")]
-    if not fitting:
-        return None
-    _, resource, name = max(fitting, key=lambda entry: len(entry[0]))
-    return resource, name
+def _pipe(opcode: str, converts_to: str) -> tuple[Resource, str] | None:
+    """By the family, or by its first part where the table has no more."""
+    if opcode == CONVERSION:
+        return Resource.CONVERT, conversion_constant(converts_to or "unknown")
+    return _PIPES.get(opcode) or _PIPES.get(opcode.partition(".")[0])

@@ -74,7 +74,7 @@ def constant(table: MachineTable, name: str) -> Constant:
 def unread(table: MachineTable) -> dict[str, str]:
     """Constants that the model reads by no such name, each with the nearest name that it knows ("": none is near)."""
     strange = [name for name in table.constants if name not in MEANINGS]
-    return {name: next(iter(difflib.get_close_matches(name, MEANINGS, 1)), "") for name in strange}
+    return {name: next(iter(difflib.get_close_matches(name, MEANINGS, 1, cutoff=0.75)), "") for name in strange}
 
 
 def _folder() -> Any:  # noqa: ANN401  # importlib.resources' Traversable moved between Python versions
@@ -118,7 +118,7 @@ def _unknown(name: str) -> AutostampError:
     known = products()
     near = difflib.get_close_matches(name.lower(), known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}."
-    return AutostampError.of("AS7101", name=name, hint=f"{hint} A machine file may bring another.")
+    return AutostampError.of("AS7101", name=name, hint=hint)
 
 
 def _near(word: str, words: tuple[str, ...]) -> str:

@@ -20,9 +20,15 @@ def rate_step(table: MachineTable, what: str, work: float, name: str, source: st
 
 
 def tma_ring(
-    table: MachineTable, name: str, stages: int, consume: tuple[Step, ...], *, out_of: str = "l2"
+    table: MachineTable,
+    name: str,
+    roles: tuple[str, str],
+    stages: int,
+    consume: tuple[Step, ...],
+    *,
+    out_of: str = "l2",
 ) -> tuple[Ring | None, tuple[str, ...]]:
-    """The ring between `load` and `mma`: a TMA load `out_of` "l2" or "hbm", `consume`, and one mbarrier round trip each way.
+    """The ring from the first of `roles` to the second: a TMA load `out_of` "l2" or "hbm", `consume`, an mbarrier round trip.
 
     None, and a sentence that says which constant is missing, where the machine's latencies are unknown.
     """
@@ -31,8 +37,8 @@ def tma_ring(
     if missing:
         return None, (f"credit bound of {name}: {table.product} has no constant {' and '.join(missing)}",)
     fill = (latency(table, "TMA load", needed[0]),)
-    there, back = latency(table, "full", needed[1]), latency(table, "empty", needed[1])
-    return Ring(name, "load", "mma", stages, fill, consume, (there, back)), ()
+    hand_off = (latency(table, "round trip", needed[1]),)
+    return Ring(name, *roles, stages, fill, consume, hand_off), ()
 
 
 def bytes_in_flight(feed: float, cycles: float) -> float:

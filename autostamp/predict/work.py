@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from autostamp.diagnostics import AutostampError
 from autostamp.model.budget import Origin, Resource, ResourceRow
 from autostamp.model.machine import MachineTable
 from autostamp.predict.laws import Mma, Operand, check_sizes, dtype_of, flop, operand_bytes, scale_bytes
@@ -64,6 +65,16 @@ def row(
     )
 
 
+def is_hopper(table: MachineTable) -> bool:
+    """Whether MMAs are wgmma."""
+    return table.arch.startswith("sm_90")
+
+
+def is_tcgen05(table: MachineTable) -> bool:
+    """Whether MMAs are tcgen05.mma."""
+    return table.arch.startswith(("sm_100", "sm_103"))
+
+
 def tensor_constant(mma: Mma, table: MachineTable) -> str:
     """Name of the rate at which the machine runs this MMA.
 
@@ -72,12 +83,17 @@ def tensor_constant(mma: Mma, table: MachineTable) -> str:
     name = dtype_of(mma.dtype).rate
     if mma.atom_k == 96:
         return f"{name}_k96"
-    is_tcgen05 = table.arch.startswith(("sm_100", "sm_103"))
-    return f"{name}_m64" if is_tcgen05 and mma.atom_m == 64 and mma.ctas == 1 else name
+    return f"{name}_m64" if is_tcgen05(table) and mma.atom_m == 64 and mma.ctas == 1 else name
 
 
 def mma_rows(mma: Mma, table: MachineTable, role: str) -> Iterator[ResourceRow]:
-    """Tensor core, shared memory reads of operands and, for types with block scales, the scales."""
+    """Tensor core, shared memory reads of operands and, for types with block scales, the scales.
+
+    Raises AS7106 for a machine whose MMAs read no shared memory: what ldmatrix brings to mma.sync is the kernel's choice.
+    """
+    if not (is_hopper(table) or is_tcgen05(table)):
+        detail = f"{table.arch} has neither wgmma nor tcgen05, and only their operands follow from the shape"
+        raise AutostampError.of("AS7106", what=mma.name, detail=detail)
     check_sizes(mma.name, m=mma.m, n=mma.n, k=mma.k, atom_m=mma.atom_m, atom_n=mma.atom_n, ctas=mma.ctas)
     shape = f"{mma.name} {mma.m} x {mma.n} x {mma.k} {mma.dtype}"
     name = tensor_constant(mma, table)
@@ -111,3 +127,11 @@ def convert_row(table: MachineTable, role: str, count: float, dtype: str) -> Res
 def conversion_constant(dtype: str) -> str:
     """Name of the rate at which two f32 values become a pair of `dtype`."""
     return f"cvt_{_FORMATS.get(dtype, dtype)}x2"
+
+
+def write_share(table: MachineTable, given: float | None) -> float:
+    """The part of bytes written to shared memory that takes port time from reads: what is given, else measured, else all."""
+    if given is not None:
+        return given
+    measured = table.constants.get("smem_write_share")
+    return 1.0 if measured is None else measured.value

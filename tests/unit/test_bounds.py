@@ -109,7 +109,9 @@ def test_attention_on_b200_is_bound_by_its_chain():
     # need 1024 and 1424 was measured (FlashAttention-4 at 1613 TFLOP/s and 1.85 GHz): 0.89 of it instead of 0.72.
     b200 = load_machine("b200")
     tile = AttentionTile(128, 128, 128)
-    chain = forward_chain(b200, tile, q_stages=2, round_trip=Step("round trip of B300", 123, "mbarrier_round_trip", True))
+    chain = forward_chain(
+        b200, tile, q_stages=2, round_trip=Step("round trip of B300", 123, "mbarrier_round_trip", True)
+    )
     rows = forward(b200, tile, smem_write_share=0).rows
     found = predict(budget(*rows, dependencies=chain, smem_write_share=0))
     assert found.period == 1270

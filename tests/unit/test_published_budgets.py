@@ -20,9 +20,7 @@ B200, B300, H100 = (load_machine(name) for name in ("b200", "b300", "h100_sxm"))
 def cycles(budget: Budget, resource: Resource, what: str = "", *, writes: bool = False) -> float:
     """Of the rows of one resource whose text has `what` in it; TMA writes only where asked for."""
     return sum(
-        row.cycles
-        for row in budget.rows
-        if row.resource is resource and what in row.what and row.is_write is writes
+        row.cycles for row in budget.rows if row.resource is resource and what in row.what and row.is_write is writes
     )
 
 
@@ -42,7 +40,7 @@ FA4_FORWARD = (
 )
 
 
-@pytest.mark.parametrize(("tile", "mma", "smem", "exp", "binds"), FA4_FORWARD, ids=lambda row: str(row))
+@pytest.mark.parametrize(("tile", "mma", "smem", "exp", "binds"), FA4_FORWARD, ids=str)
 def test_flash_attention_4_forward_on_b200(tile, mma, smem, exp, binds):
     budget = forward(B200, AttentionTile(*tile), smem_write_share=0)  # the paper counts no TMA writes
     assert cycles(budget, Resource.TENSOR) == mma

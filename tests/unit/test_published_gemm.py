@@ -138,6 +138,21 @@ def test_l2_binds_without_multicast_on_h200():
     assert 1024 < 49152 / per_sm_cycle(11.2e12, 132, 1.83e9) < 1.05 * 1024
 
 
+def test_l2_is_shared_by_the_sms_that_run():
+    # 4 of 132 SMs: each may have 33 times what it has when all run, 49152 / (38.1 x 33) = 39 cycles.
+    few = gemm(H200, GemmTile(128, 256, 64, 64, 256), active_sms=4)
+    assert round(next(bound.cycles for bound in predict(few).bounds if bound.name == "L2")) == 39
+    full = gemm(H200, GemmTile(128, 256, 64, 64, 256), active_sms=200)
+    assert round(predict(full).period) == 1291
+
+
+def test_the_tma_engine_is_a_resource_where_its_rate_is_known():
+    # 49152 B at 67 B a cycle (H100, 133 GB/s of one CTA).
+    rows = gemm(H100, GemmTile(128, 256, 64, 64, 256)).rows
+    (engine,) = (row for row in rows if row.resource is Resource.TMA_BYTES)
+    assert engine.cycles == pytest.approx(733.6, abs=0.05)
+
+
 # Blackwell bf16, one CTA of the tile: MMA, reads/128, writes/128, feed, shared memory if reads and writes share the port.
 BLACKWELL = (
     (GemmTile(128, 256, 64, 128, 256), 512, 384, 384, 96, 768),
@@ -204,5 +219,8 @@ def test_a_pair_reads_half_of_b():
 def test_the_ring_of_a_gemm_needs_latencies_that_h200_lacks():
     budget = gemm(H200, GemmTile(128, 256, 64, 64, 256, stages=4))
     assert budget.rings == ()
-    assert budget.blind_spots == ("credit bound of A and B: h200 has no constant tma_latency_l2",)
+    assert budget.blind_spots == (
+        "not counted: TMA bytes, for h200 has no constant tma_bytes",
+        "credit bound of A and B: h200 has no constant tma_latency_l2",
+    )
     assert BoundKind.CREDIT not in {bound.kind for bound in predict(budget).bounds}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ from autostamp.predict.given import Given, GivenRing, GivenRole
 from autostamp.predict.instructions import instruction_rows
 from autostamp.predict.mma_rows import check_arch, dtype, shape_rows, why_not
 from autostamp.predict.rings import latency
-from autostamp.predict.work import row
+from autostamp.predict.work import row, write_share
 
 ANNOUNCED: Final = "amounts that the loop's mbarriers are told to expect (expect_tx)"
 
@@ -81,7 +81,7 @@ def budget_of(kernel: Kernel, table: MachineTable, given: Given) -> Budget:
         rows=tuple(rows),
         dependencies=given.dependencies,
         rings=rings,
-        smem_write_share=given.smem_write_share if given.smem_write_share >= 0 else 1.0,
+        smem_write_share=write_share(table, given.smem_write_share if given.smem_write_share >= 0 else None),
         blind_spots=(*blind, *missing, *_always(table)),
     )
 
@@ -117,17 +117,16 @@ def _loop_rows(
             blind.append(f"{loop.role}: {reason}")
         else:
             rows += shape_rows(shape, warps, said.trips, table, loop.role, source)
-    counted, missing = instruction_rows(_named(facts.counts, kernel.loops), warps, table, loop.role, source)
+    counted, missing = instruction_rows(facts.counts, warps, table, loop.role, source, _made(kernel.loops))
     rows += [_times(each, said.trips) for each in counted]
     traffic_rows, more = _traffic(kernel, loop, said, given, warps, table)
     return [*rows, *traffic_rows], [*blind, *missing, *more]
 
 
-def _named(counts: Mapping[str, int], loops: Sequence[RoleLoop]) -> dict[str, int]:
-    """Counts with F2FP named for what it makes: the type of the operands that an MMA does not read from shared memory."""
+def _made(loops: Sequence[RoleLoop]) -> str:
+    """What the kernel's F2FP make: the type of the operands that its MMAs do not read from shared memory; "" if unknown."""
     made = {dtype(shape) for loop in loops for shape in loop.facts.mma if shape.operand_a != "smem"}
-    name = {"bf16": "F2FP.BF16", "fp8": "F2FP.SATFINITE.E4M3"}.get(made.pop() if len(made) == 1 else "", "F2FP")
-    return {name if each == "F2FP" else each: count for each, count in counts.items()}
+    return made.pop() if len(made) == 1 else ""
 
 
 def _times(one: ResourceRow, trips: float) -> ResourceRow:
@@ -303,7 +302,7 @@ def _consume(said: GivenRing, rows: Sequence[ResourceRow], consumer: str, alone:
 def _hand_off(said: GivenRing, table: MachineTable) -> tuple[Step, ...] | None:
     if said.hand_off is not None or "mbarrier_round_trip" not in table.constants:
         return said.hand_off
-    return tuple(latency(table, side, "mbarrier_round_trip") for side in ("full", "empty"))
+    return (latency(table, "round trip", "mbarrier_round_trip"),)
 
 
 def _iteration(loops: Sequence[RoleLoop], given: Given) -> str:

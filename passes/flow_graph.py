@@ -23,14 +23,12 @@ class FlowGraph:
 
     Block `b` holds the instructions `starts[b]` up to `starts[b + 1]` (the last entry ends the listing). Successors of a
     branch are its target and then the next block, so that the path without jumps comes last. `idom[b]` is the block's
-    immediate dominator, `rank[b]` its place in an order in which every block comes before those it leads to, except where a
-    jump closes a cycle.
+    immediate dominator.
     """
 
     starts: tuple[int, ...]
     successors: tuple[tuple[int, ...], ...]
     idom: tuple[int, ...]
-    rank: tuple[int, ...]
 
     def indices(self, block: int) -> range:
         """Indices of the block's instructions."""
@@ -63,9 +61,7 @@ def build(instructions: Sequence[Instruction]) -> FlowGraph:
         if is_opcode(instructions[end - 1].opcode, *_INDIRECT):
             successors[block] = (*orphans, *successors[block])
     order, roots = _order(successors)
-    rank = {block: place for place, block in enumerate(order)}
-    idom = _immediate_dominators(successors, order, roots)
-    return FlowGraph(starts, tuple(successors), idom, tuple(rank[block] for block in range(len(successors))))
+    return FlowGraph(starts, tuple(successors), _immediate_dominators(successors, order, roots))
 
 
 def _is_call(instruction: Instruction) -> bool:

@@ -53,6 +53,12 @@ def family(opcode: str) -> str:
     return f"{head}.{rest.partition('.')[0]}" if head in WHOLE and rest else head
 
 
+def counted_as(instruction: Instruction) -> str:
+    """The family of an instruction. A half-precision FMA of zeros is how ptxas writes some constants, and counts as a move."""
+    is_constant = is_opcode(instruction.opcode, "HFMA2") and instruction.operands[1:3] == ("-RZ", "RZ")
+    return "MOV" if is_constant else family(instruction.opcode)
+
+
 def unit(name: str) -> str:
     """The unit of a family."""
     head = name.partition(".")[0]
@@ -82,7 +88,7 @@ def facts(kernel: str, found: Loops, loop: Loop, trip: Trip) -> LoopFacts:
     """The loop's facts. `start` and `end` span what stands in line: blocks moved behind the kernel's end are left out."""
     header = found.instructions[found.graph.starts[loop.header]].address
     last = max(found.instructions[found.graph.starts[block + 1] - 1].address for block in loop.latches)
-    counts = Counter(family(each.opcode) for each in trip.instructions)
+    counts = Counter(counted_as(each) for each in trip.instructions)
     return LoopFacts(
         kernel=kernel,
         start=header,

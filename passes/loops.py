@@ -81,13 +81,18 @@ class Loops:
 
     @cached_property
     def irregular(self) -> tuple[int, ...]:
-        """Addresses of jumps that close a cycle with several ways in. Such a cycle is no natural loop."""
-        return tuple(
-            self.instructions[self.graph.starts[block + 1] - 1].address
+        """Addresses at which cycles with several ways in begin. Such a cycle is no natural loop."""
+        edges = {
+            (block, each)
             for block, ends in enumerate(self.graph.successors)
             for each in ends
-            if self.graph.rank[each] <= self.graph.rank[block] and not self.graph.dominates(each, block)
-        )
+            if not self.graph.dominates(each, block)
+        }
+        # What is left when blocks that no edge enters or none leaves are taken away again and again lies on a cycle.
+        while (rest := _inner(edges)) != edges:
+            edges = rest
+        tops = {each for block, each in edges if each <= block}
+        return tuple(self.instructions[self.graph.starts[block]].address for block in sorted(tops))
 
     def around(self, loop: Loop) -> tuple[Loop, ...]:
         """Work loops that this one stands in."""
@@ -132,6 +137,12 @@ class Loops:
             if len(held) == 1 and is_opcode(self.instructions[held[0]].opcode, "BRA") and before <= retries:
                 retries.add(block)
         return retries
+
+
+def _inner(edges: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The edges that another one leads to and another one follows."""
+    begin, end = {first for first, _ in edges}, {second for _, second in edges}
+    return {(first, second) for first, second in edges if first in end and second in begin}
 
 
 def _natural_loops(instructions: Sequence[Instruction], graph: FlowGraph) -> tuple[Loop, ...]:

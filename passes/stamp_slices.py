@@ -38,12 +38,19 @@ def stamp_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
                 seeds |= {clock, index}
     guards = _predicate_writers(instructions)
     candidates = _used_by(seeds, code, guards) | seeds
+    # A cursor's step at a loop's end stands below what reads it.
+    used = {name for index in candidates for name in read(instructions[index])}
+    steps = {
+        index
+        for index, each in enumerate(instructions)
+        if is_opcode(each.opcode, *SERVANTS) and not used.isdisjoint(written(each))
+    }
     flow = _Reads(instructions)
+    candidates |= {index for index in steps - candidates if flow.readers(index)}
+    candidates |= _used_by(candidates, code, guards)
     is_changed = True
     while is_changed:
-        kept_by_others = {
-            index for index in candidates - seeds if any(reader not in candidates for reader in flow.readers(index))
-        }
+        kept_by_others = {index for index in candidates - seeds if not flow.readers(index) <= candidates}
         is_changed = bool(kept_by_others)
         candidates -= kept_by_others
     return frozenset(candidates)
@@ -94,6 +101,7 @@ class _Reads:
         self._instructions = instructions
         self._reads = [read(each) | _predicates_read(each) for each in instructions]
         self._writes = [{*written(each), *_predicates_written(each)} for each in instructions]
+        self._known: dict[int, set[int]] = {}
         at = {each.address: index for index, each in enumerate(instructions)}
         self._back = {
             index: target
@@ -103,7 +111,9 @@ class _Reads:
 
     def readers(self, index: int) -> set[int]:
         """Readers of any result, below in address order and, past a jump back, from its target on."""
-        return {reader for name in self._writes[index] for reader in self._of(name, index)}
+        if index not in self._known:
+            self._known[index] = {reader for name in self._writes[index] for reader in self._of(name, index)}
+        return self._known[index]
 
     def _of(self, name: str, index: int) -> Iterator[int]:
         starts, seen = [index + 1], set[int]()

@@ -87,7 +87,7 @@ class LoopReport:
 class KernelReport:
     """One kernel: resources (bytes per thread; `shared_bytes` per CTA), and its loops in address order.
 
-    `irregular` holds the addresses of jumps that close a cycle which can be entered in several places: those are in no loop.
+    `irregular` holds the addresses at which cycles with several ways in begin: those are in no loop.
     `stamps` counts the instructions that are stamps. They were left out of everything but the resources when
     `is_without_stamps`.
     """

@@ -61,8 +61,8 @@ class RoleCheck:
     """One role: prediction beside the steady window's shares of its time, 0 to 1.
 
     `idle` is stall without the waits for the warp's own asynchronous groups, during which the unit that it feeds works.
-    `resource` is the predicted one that is busiest (None: none is); what was predicted is None for a role that the budget does not
-    name.
+    `resource` is the predicted one that is busiest (None: none is). What was predicted is None for a role that the budget does
+    not name.
     """
 
     role: str

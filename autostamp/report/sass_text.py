@@ -16,7 +16,7 @@ def as_text(report: KernelReport, every_loop: bool = False) -> str:
     lines = [report.kernel, _resources(report), "", *_loop_table(report)]
     if report.irregular:
         places = ", ".join(f"{each:#06x}" for each in report.irregular)
-        lines.append(f"not analysed: cycles with several ways in, closed by the jumps at {places}")
+        lines.append(f"not analysed: cycles with several ways in, which begin at {places}")
     for loop in report.loops:
         if loop.is_main or every_loop:
             lines += ["", *_loop(loop)]

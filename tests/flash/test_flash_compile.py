@@ -15,7 +15,8 @@ import pytest
 from autostamp.model.cubin import CubinFacts, StampCheck
 from autostamp.model.manifest import Instance, KernelTrace, Manifest
 from autostamp.model.site import Site
-from autostamp.passes import safety
+from autostamp.passes import safety, schedule
+from autostamp.passes.loop_report import KernelLoops
 from autostamp.passes.stamp_check import PtxStamps, check, ptx_stamps
 from autostamp.runtime import cubin
 from autostamp.runtime.manifest_file import read_manifest
@@ -220,6 +221,66 @@ def test_registers_stay_and_nothing_spills(build, mask):
         assert stamped == clean
         unit = safety.REGISTER_UNIT
         assert kernel.stamped.registers <= -(-kernel.clean.registers // unit) * unit
+
+
+TILE, HEAD_DIM, MMA_K, MMA_ROWS, THREADS = 128, 128, 16, 64, 128
+"""Forward for heads of 128: tiles of 128 by 128 (`_tile_size_fwd_sm90`, sm_100's default); bf16 MMAs are 16 deep, a warpgroup
+of 128 threads holds 64 rows.
+"""
+
+
+@pytest.mark.parametrize("build", [("sm_90", "forward")], indirect=True, ids="-".join)
+def test_main_loops_of_sm_90_do_what_the_tile_asks_for(build, mask):
+    for facts in (build.main_kernel(mask).clean, build.main_kernel(mask).stamped):
+        loops = {loop.role: loop for loop in KernelLoops(facts).report().main_loops}
+        assert loops.keys() == {"load", "mma"}
+        counts = loops["mma"].facts.counts
+        scores = MMA_ROWS * TILE // THREADS  # of a tile, to a thread: 64, in two rows
+        # S = Q K^T over the head's depth, O += P V over the tile's columns, P in registers.
+        assert [(each.m, each.n, each.k, each.operand_a, each.count) for each in loops["mma"].facts.mma] == [
+            (MMA_ROWS, TILE, MMA_K, "smem", HEAD_DIM // MMA_K),
+            (MMA_ROWS, HEAD_DIM, MMA_K, "registers", TILE // MMA_K),
+        ]
+        assert counts["MUFU.EX2"] == scores + 2  # and the factor that rescales each row
+        assert counts["F2FP"] == scores // 2  # two to an instruction
+        assert counts["SHFL"] == 2 * 2  # a row's maximum is that of four threads: two steps for each row
+        assert loops["load"].facts.counts["UTMALDG"] == 2 * 2  # K and V, each in two boxes of 64 columns (128 bytes)
+        assert [each.allowed for each in loops["mma"].waits] == [1, 0]  # S while O is in flight, then O
+
+
+@pytest.mark.parametrize("build", [("sm_100", "forward")], indirect=True, ids="-".join)
+def test_main_loops_of_sm_100_do_what_the_tile_asks_for(build, mask):
+    for facts in (build.main_kernel(mask).clean, build.main_kernel(mask).stamped):
+        loops = {loop.role: loop for loop in KernelLoops(facts).report().main_loops}
+        assert {"load", "mma", "softmax", "correction"} <= loops.keys()
+        # Two tiles of queries (q_stage) against one of keys; 2-CTA instructions have the rows of both CTAs.
+        per_gemm = {"smem": 2 * HEAD_DIM // MMA_K, "tmem": 2 * TILE // MMA_K}
+        assert {each.operand_a: each.count for each in loops["mma"].facts.mma} == per_gemm
+        for each in loops["mma"].facts.mma:
+            assert (each.m, each.n, each.k, each.dtype) == (
+                TILE * (2 if ".2CTA" in each.opcode else 1),
+                TILE,
+                MMA_K,
+                "bf16",
+            )
+        # A thread holds a row of 128 scores, packed in pairs. At most a quarter of the exponentials are polynomials
+        # (FlashAttention-4, section 3.1); one more rescales the row.
+        assert loops["softmax"].facts.counts["F2FP"] == TILE // 2
+        assert 0.75 * TILE <= loops["softmax"].facts.counts["MUFU.EX2"] <= TILE + 1
+
+
+def test_stamps_change_no_loop_but_by_their_own_instructions(build, mask):
+    kernel = build.main_kernel(mask)
+    clean, stamped = (KernelLoops(each, without_stamps=True) for each in (kernel.clean, kernel.stamped))
+    assert len(clean.found.work) == len(stamped.found.work)
+    assert clean.found.irregular == stamped.found.irregular == ()
+    roles = [sorted(loop.role for loop in each.report().main_loops) for each in (clean, stamped)]
+    assert roles[0] == roles[1]
+    reads = {index for index, each in enumerate(kernel.stamped.instructions) if each.is_clock_read}
+    assert reads <= stamped.stamps
+    assert all(
+        schedule.family(kernel.stamped.instructions[index].opcode) not in schedule.CORE for index in stamped.stamps
+    )
 
 
 def test_a_stamp_taken_out_of_the_ptx_is_missed(build, mask):

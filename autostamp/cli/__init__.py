@@ -34,8 +34,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sass": ("autostamp.cli.sass", "Show the main loops of a cubin, or what changed in them."),
     "predict": ("autostamp.cli.predict", "Say what a kernel's main loop should take, before it runs."),
     "machine": ("autostamp.cli.machine", "Show what is known of a GPU product, and check a machine file."),
-    "machine": ("autostamp.cli.machine", "Show what is known of a GPU product, and check a machine file."),
-    "sass": ("autostamp.cli.sass", "Show the main loops of a cubin, or what changed in them."),
     "reconcile": ("autostamp.cli.reconcile", "Hold a prediction against a run: what differs, and why."),
     "lessons": ("autostamp.cli.lessons", "Keep what was learnt where they differed."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),

@@ -111,15 +111,18 @@ class Trial:
 class PathStall:
     """Waiting on the critical path: by how much the period would shrink, at most, if it vanished.
 
-    `worth` ends at the bound: a stall cannot give more than what the measured period lies above it.
+    `worth` ends at the bound: a stall cannot give more than what the measured period lies above it. `role` waits at `where`, mostly,
+    and `by` is whoever is waited for.
     """
 
     barrier: int
     side: str
     role: str
+    by: str
     kind: PathKind
     cycles: float
     worth: float
+    label: str
     where: str
 
 
@@ -162,6 +165,11 @@ class Period:
     drain: int
     fill_cycles: int
     drain_cycles: int
+
+    @property
+    def scale(self) -> float:
+        """Clean over stamped time, 1 where that is not known."""
+        return self.clean / self.mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from typing import Final
 
 from autostamp.diagnostics import AutostampError
 from autostamp.model.budget import BoundKind, Budget, Prediction
-from autostamp.model.flow import Flow, PathKind, Steady
+from autostamp.model.flow import Cause, Flow, PathKind, PathPart, Steady
 from autostamp.model.prediction_file import PredictionFile
 from autostamp.model.reconciliation import (
     Direction,
@@ -29,7 +29,7 @@ from autostamp.model.timeline import Timeline
 from autostamp.predict.bounds import predict
 from autostamp.predict.measured import path_work, period_of, regions, role_checks, steady_of, worked
 from autostamp.predict.residual import split
-from autostamp.predict.trials import TOLERANCE, edges, terms, tried, without
+from autostamp.predict.trials import TOLERANCE, edges, longest, terms, tried, without
 
 SHARE: Final = 0.1
 """What may stay unexplained of the period before the model counts as incomplete."""
@@ -81,7 +81,8 @@ class _Run:
         over = tuple((bound.name, bound.cycles) for bound in prediction.bounds if self._is_over(bound.cycles))
         better = without(budget, [name for name, _ in over], self.period.clean) if over else None
         trials = () if over else self._trials(budget, prediction, untracked)
-        stalls = _stalls(self.flow, self.steady, prediction, self.period, self.barriers)
+        names = self.places, self.barriers
+        stalls = _stalls(self.timeline, self.flow, self.steady, prediction.period, self.period, names)
         explained = prediction.period / self.period.clean
         finding = _finding(explained, self.share, over)
         return Reconciliation(
@@ -111,12 +112,12 @@ class _Run:
         )
 
     def _is_over(self, cycles: float) -> bool:
-        return cycles > (1 + TOLERANCE) * self.period.clean
+        return cycles > longest(self.period)
 
     def _trials(self, budget: Budget, prediction: Prediction, untracked: tuple[Region, ...]) -> tuple[Trial, ...]:
         work = worked(self.timeline, self.flow, self.steady, self.places)
         changes = [
-            *edges(budget, self.timeline, self.flow, self.steady, self.barriers),
+            *edges(budget, self.timeline, self.flow, self.steady, self.barriers, self.period.scale),
             *terms(budget, prediction, self.flow, self.steady, self.period, untracked, work),
         ]
         return tried(changes, prediction, self.period)
@@ -180,18 +181,45 @@ def _ranking(checks: tuple[RoleCheck, ...]) -> Ranking:
 
 
 def _stalls(
-    flow: Flow, steady: Steady, prediction: Prediction, period: Period, barriers: Mapping[int, str]
+    timeline: Timeline,
+    flow: Flow,
+    steady: Steady,
+    predicted: float,
+    period: Period,
+    names: tuple[Mapping[int, str], Mapping[int, str]],
 ) -> tuple[PathStall, ...]:
-    above = max(0.0, period.mean - prediction.period)
-    found: dict[tuple[int, str, str, PathKind], float] = defaultdict(float)
+    """Waiting on the path, what is worth most first; transfers last of equals, for a bound may hold them."""
+    above = max(0.0, period.mean - predicted)
+    places, barriers = names
+    roles = {warp.warp: warp.role for warp in timeline.warps}
+    cycles: dict[tuple[int, str, str, str, PathKind], int] = defaultdict(int)
+    sites: dict[tuple[int, str, str, str, PathKind], Counter[int]] = defaultdict(Counter)
     for part in flow.path.parts if flow.path else ():
         if part.kind in _WAITING:
-            found[part.barrier, part.side, part.role, part.kind] += (part.end - part.start) / steady.iterations
-    rows = [
-        PathStall(barrier, side, role, kind, cycles, min(cycles, above), barriers.get(barrier) or side or "unnamed")
-        for (barrier, side, role, kind), cycles in found.items()
-    ]
-    return tuple(sorted(rows, key=lambda one: (-one.cycles, one.barrier, one.side, one.role)))
+            stall = _stall_of(part, flow)
+            key = (part.barrier, part.side, roles.get(stall.warp, "") if stall else part.role, part.role, part.kind)
+            cycles[key] += part.end - part.start
+            sites[key][stall.stall.instance if stall else 0] += part.end - part.start
+    rows = []
+    for (barrier, side, role, by, kind), total in cycles.items():
+        most = sites[barrier, side, role, by, kind].most_common(1)[0][0]
+        label = barriers.get(barrier) or side or "an unnamed barrier"
+        each = total / steady.iterations
+        where = places.get(most) or (f"instance {most}" if most else label)
+        rows.append(PathStall(barrier, side, role, by, kind, each, min(each, above), label, where))
+    return tuple(
+        sorted(rows, key=lambda one: (-one.worth, one.kind is PathKind.TRANSFER, -one.cycles, one.barrier, one.role))
+    )
+
+
+def _stall_of(part: PathPart, flow: Flow) -> Cause | None:
+    """The stall that a part of the path lies in: it ends there or later, and waits in the part's warp or for it."""
+    for cause in flow.causes:
+        if cause.stall.start < part.end <= cause.stall.end and (
+            cause.warp == part.warp or (cause.arrow is not None and cause.arrow.signal.warp == part.warp)
+        ):
+            return cause
+    return None
 
 
 def _finding(explained: float, share: float, over: tuple[tuple[str, float], ...]) -> Finding:
@@ -218,14 +246,14 @@ def _headline(
         said = f"the model is incomplete: it explains {100 * explained:.0f} % of the period"
         if not trials:
             return f"{said}, and nothing that was tried explains more"
-        return f"{said}; with {trials[0].what} ({trials[0].cycles:,.0f} cycles) it is {100 * trials[0].explained:.0f} %"
+        return f"{said}; with {trials[0].what.split(';')[0]} ({trials[0].cycles:,.0f} cycles) it is {100 * trials[0].explained:.0f} %"
     if finding is Finding.AT_BOUND:
         return f"the kernel runs at its bound: the model explains {100 * explained:.0f} % of the period"
     said = f"the kernel leaves performance: the model explains {100 * explained:.0f} % of the period"
     if not stalls:
         return f"{said}, and no stall lies on the critical path"
     first = stalls[0]
-    return f"{said}; {first.kind} at {first.where} is worth up to {first.worth:,.0f} cycles an iteration"
+    return f"{said}; {first.role}'s {first.kind} at {first.where} is worth up to {first.worth:,.0f} cycles an iteration"
 
 
 def _is_after(written_at: datetime, recorded_at: str) -> bool | None:

@@ -24,8 +24,10 @@ from autostamp.predict.measured import path_work
 LEAST: Final = 0.01
 """Of the period: changes that gain less are not shown."""
 TOLERANCE: Final = 0.01
-"""By how much a bound may exceed the clean period: half of what a stamp adds to an iteration of 500 cycles, and within the
-error of the laws that are known best (docs/reconcile.md)."""
+"""By how much a bound may exceed the measured period: laws and window are not known better (docs/reconcile.md)."""
+ESTIMATED: Final = 0.05
+"""The same where the clean period follows from the times of both kernels: fill, drain and launch are in that ratio, and stamps need
+not cost them what they cost the loop."""
 LINKED: Final = 0.8
 """Of the uses of a barrier: how many must follow from the one before for them to be turns."""
 _FULL, _EMPTY = "full", "empty"
@@ -40,16 +42,21 @@ class Change(NamedTuple):
     is_measured: bool = True
 
 
+def longest(period: Period) -> float:
+    """The longest bound that the run does not refute."""
+    return period.clean * (1 + (TOLERANCE if period.ratio is None else ESTIMATED))
+
+
 def tried(changes: Iterable[Change], before: Prediction, period: Period) -> tuple[Trial, ...]:
-    """What each change gains, most first. Those that exceed the measured period are left out: they are wrong."""
+    """What each change gains, most first. Those that exceed the clean period are left out: they are wrong."""
     found = []
     for change in changes:
         after = predict(change.budget).period
         gain = after - before.period
-        if abs(gain) >= LEAST * period.mean and after <= (1 + TOLERANCE) * period.mean:
+        if gain >= LEAST * period.clean and after <= longest(period):
             explained = after / period.clean
             found.append(Trial(change.what, change.cycles, after, gain, explained, change.is_measured))
-    return tuple(sorted(found, key=lambda one: (-abs(one.gain), one.what)))
+    return tuple(sorted(found, key=lambda one: (-one.gain, one.what)))
 
 
 def terms(
@@ -63,20 +70,21 @@ def terms(
 ) -> Iterator[Change]:
     """Untracked regions on the path, one by one, and a role's active time on it where that is longer than its rows.
 
-    `worked` are the spans of active time on the path: the longest says where to look.
+    `worked` are the spans of active time on the path: the longest says where to look. Cycles are those of the clean kernel, as far
+    as the ratio says.
     """
     busy = {role.role: role.busy for role in prediction.roles}
     work = path_work(flow.path, steady.iterations)
     for region in untracked:
-        if region.on_path >= LEAST * period.mean:
+        cycles = region.on_path * period.scale
+        if cycles >= LEAST * period.clean:
             what = f"untracked work of {region.role} between {region.where}"
-            new = with_term(budget, region.role, busy.get(region.role, 0.0), what, region.on_path)
-            yield Change(what, region.on_path, new)
+            yield Change(what, cycles, with_term(budget, region.role, busy.get(region.role, 0.0), what, cycles))
     for (role, kind), cycles in work.items():
-        more = cycles - busy.get(role, 0.0)
-        if kind is PathKind.ACTIVE and role in busy and more >= LEAST * period.mean:
-            longest = next((each for each in worked if each.role == role), None)
-            where = f"; its longest span, {longest.on_path:,.0f}, lies between {longest.where}" if longest else ""
+        more = cycles * period.scale - busy.get(role, 0.0)
+        if kind is PathKind.ACTIVE and role in busy and more >= LEAST * period.clean:
+            span = next((each for each in worked if each.role == role), None)
+            where = f"; its longest span, {span.on_path * period.scale:,.0f}, lies between {span.where}" if span else ""
             what = f"work of {role} that no row has{where}"
             yield Change(what, more, with_term(budget, role, busy[role], what, more))
 
@@ -122,9 +130,9 @@ class _Seen(NamedTuple):
 
 
 def edges(
-    budget: Budget, timeline: Timeline, flow: Flow, steady: Steady, barriers: Mapping[int, str]
+    budget: Budget, timeline: Timeline, flow: Flow, steady: Steady, barriers: Mapping[int, str], scale: float = 1.0
 ) -> Iterator[Change]:
-    """Rings and turns that the arrows show and the budget does not name."""
+    """Rings and turns that the arrows show and the budget does not name. `scale` is clean over stamped time."""
     by_barrier: dict[int, list[Arrow]] = defaultdict(list)
     for arrow in flow.arrows:
         if steady.start < arrow.wait.cycles <= steady.end:
@@ -133,14 +141,17 @@ def edges(
     for barrier, arrows in by_barrier.items():
         seen = _Seen(barrier, barriers.get(barrier) or f"barrier {barrier}", arrows)
         if {_FULL, _EMPTY} <= {arrow.side for arrow in arrows}:
-            change = _ring(budget, timeline, flow, seen, roles)
+            change = _ring(budget, timeline, flow, steady, seen, roles, scale)
         else:
-            change = _turns(budget, steady, seen, roles)
+            change = _turns(budget, steady, seen, roles, scale)
         if change is not None:
             yield change
 
 
-def _ring(budget: Budget, timeline: Timeline, flow: Flow, seen: _Seen, roles: Mapping[int, str]) -> Change | None:
+def _ring(
+    budget: Budget, timeline: Timeline, flow: Flow, steady: Steady, seen: _Seen, roles: Mapping[int, str], scale: float
+) -> Change | None:
+    """A ring with the cycles of the run: medians of what a stage takes to be filled, to arrive, to be used and handed over."""
     full = [arrow for arrow in seen.arrows if arrow.side == _FULL]
     empty = [arrow for arrow in seen.arrows if arrow.side == _EMPTY]
     producer, consumer = roles.get(full[0].signal.warp, ""), roles.get(full[0].wait.warp, "")
@@ -148,28 +159,26 @@ def _ring(budget: Budget, timeline: Timeline, flow: Flow, seen: _Seen, roles: Ma
         return None
     depth = next((each.stages for each in flow.depths if each.barrier == seen.barrier), 0)
     stages = depth or max(max(arrow.stage for arrow in seen.arrows) + 1, 1)
+    # A ring that turns several times an iteration takes as many times as long of it.
+    scale *= len({(arrow.stage, arrow.use) for arrow in full}) / steady.iterations
     causes = [each for each in flow.causes if each.arrow and each.arrow.barrier == seen.barrier and each.is_binding]
-    flight = [each.in_flight for each in causes if each.in_flight]
+    flight = _median(each.in_flight for each in causes if each.in_flight)
     fill = (
-        Step(f"{producer} fills", _hold(timeline, {arrow.wait.instance for arrow in empty})),
-        Step("in flight", median(flight) if flight else 0.0),
+        Step(f"{producer} fills", scale * _hold(timeline, {arrow.wait.instance for arrow in empty})),
+        Step("in flight", scale * flight),
     )
-    consume = (Step(f"{consumer} uses", _hold(timeline, {arrow.wait.instance for arrow in full})),)
+    consume = (Step(f"{consumer} uses", scale * _hold(timeline, {arrow.wait.instance for arrow in full})),)
     hand_off = tuple(
-        Step(
-            side,
-            _handed(each.handed_over for each in causes if each.arrow and each.arrow.side == side),
-            is_latency=True,
-        )
+        Step(side, scale * _median(each.handed_over for each in causes if each.arrow and each.arrow.side == side))
         for side in (_FULL, _EMPTY)
     )
     ring = Ring(seen.label, producer, consumer, stages, fill, consume, hand_off)
     total = sum(step.cycles for step in (*fill, *consume, *hand_off))
-    what = f"ring {seen.label} from {producer} to {consumer}, {stages} stages"
+    what = f"ring {seen.label} from {producer} to {consumer}, {stages} {'stage' if stages == 1 else 'stages'}"
     return Change(what, total, replace(budget, rings=(*budget.rings, ring)))
 
 
-def _turns(budget: Budget, steady: Steady, seen: _Seen, roles: Mapping[int, str]) -> Change | None:
+def _turns(budget: Budget, steady: Steady, seen: _Seen, roles: Mapping[int, str], scale: float) -> Change | None:
     """A barrier at which warps let each other go on: whoever one use releases makes the next one's last arrival.
 
     The spans from each release to the next follow one another, so that their sum cannot be shorter than the iteration.
@@ -191,7 +200,7 @@ def _turns(budget: Budget, steady: Steady, seen: _Seen, roles: Mapping[int, str]
     # A chain that breaks off again and again binds nothing.
     if linked < LINKED * (len(uses) - 1) or not linked:
         return None
-    count = steady.iterations * linked / len(uses)
+    count = steady.iterations * linked / len(uses) / scale
     pairs = sorted({f"{roles.get(each.signal.warp, '')} to {roles.get(each.wait.warp, '')}" for each in seen.arrows})
     steps = (Step(f"turns at {seen.label}", held / count), Step("hand-off", handed / count, is_latency=True))
     what = f"turns at {seen.label} ({', '.join(pairs)}), {len(uses) / steady.iterations:.3g} an iteration"
@@ -201,15 +210,14 @@ def _turns(budget: Budget, steady: Steady, seen: _Seen, roles: Mapping[int, str]
 
 def _hold(timeline: Timeline, waits: set[int]) -> float:
     """Median of what the waits open: a stage filled, or used."""
-    held = [
+    return _median(
         part.cycles
         for warp in timeline.warps
         for part in warp.slices
         if part.state is State.ACTIVE and part.instance in waits
-    ]
-    return median(held) if held else 0.0
+    )
 
 
-def _handed(cycles: Iterable[int]) -> float:
+def _median(cycles: Iterable[int]) -> float:
     found = list(cycles)
     return median(found) if found else 0.0

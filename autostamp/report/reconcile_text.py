@@ -13,6 +13,8 @@ from autostamp.report.verdict_words import percent
 
 _COLUMNS: Final = ("busy", "idle", "idle", "stall", "pass", "active", "untracked")
 _MOST: Final = 3
+_SHOWN: Final = 0.01
+"""Of the period: shorter untracked spans are not shown."""
 
 
 def as_text(found: Reconciliation, lessons: Sequence[Lesson] = ()) -> str:
@@ -49,13 +51,13 @@ def _body(found: Reconciliation) -> Iterator[str]:
     yield _direction(found)
     yield _ranking(found)
     yield from _roles(found.roles)
-    yield f"residual, measured less predicted: {found.residual:,.0f} cycles an iteration"
+    yield f"residual, measured less predicted: {_number(found.residual)} cycles an iteration"
     yield from _parts(found.parts)
     yield (
         f"outside the period: fill {period.fill_cycles:,} cycles ({_iterations(period.fill)}),"
         f" drain {period.drain_cycles:,} ({_iterations(period.drain)})"
     )
-    for region in [each for each in found.regions if each.cycles >= 0.5][:_MOST]:
+    for region in [each for each in found.regions if each.cycles >= _SHOWN * period.mean][:_MOST]:
         yield (
             f"untracked: {region.role} {region.cycles:,.0f} cycles an iteration between {region.where},"
             f" {region.on_path:,.0f} on the critical path"
@@ -70,8 +72,8 @@ def _body(found: Reconciliation) -> Iterator[str]:
     if found.finding is Finding.KERNEL:
         for stall in found.stalls[:_MOST]:
             yield (
-                f"stall: {stall.kind} at {stall.where} {stall.side} ({stall.role}), {stall.cycles:,.0f} cycles an iteration"
-                f" on the path; without it the period is {found.period.mean - stall.worth:,.0f} or more"
+                f"stall: {stall.role} at {stall.where} ({stall.kind}, by {stall.by}), {stall.cycles:,.0f} cycles an iteration on"
+                f" the path; without it the period is {found.period.mean - stall.worth:,.0f} or more"
             )
     for spot in found.blind_spots[:_MOST]:
         yield f"not in the model: {spot}"
@@ -124,10 +126,15 @@ def _roles(roles: Sequence[RoleCheck]) -> Iterator[str]:
 
 def _parts(parts: Sequence[ResidualPart]) -> Iterator[str]:
     for part in parts:
-        amount = "-" if part.observed is None and part.kind is not PartKind.UNEXPLAINED else f"{part.cycles:,.0f}"
+        amount = "-" if part.observed is None and part.kind is not PartKind.UNEXPLAINED else _number(part.cycles)
         cut = f"of {part.observed:,.0f} observed; " if part.is_clamped and part.observed is not None else ""
-        yield f"  {part.kind:<22} {amount:>7}  {cut}{part.detail}".rstrip()
+        yield f"  {part.kind:<23} {amount:>7}  {cut}{part.detail}".rstrip()
 
 
 def _iterations(count: int) -> str:
     return f"{count} iteration" if count == 1 else f"{count} iterations"
+
+
+def _number(cycles: float) -> str:
+    """Without a minus before a nought."""
+    return f"{round(cycles) + 0:,}"

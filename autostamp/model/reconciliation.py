@@ -111,8 +111,8 @@ class Trial:
 class PathStall:
     """Waiting on the critical path: by how much the period would shrink, at most, if it vanished.
 
-    `worth` ends at the bound: a stall cannot give more than what the measured period lies above it. `role` waits at `where`, mostly,
-    and `by` is whoever is waited for.
+    `worth` ends at the bound: a stall cannot give more than what the measured period lies above it. `role` waits at `where`,
+    mostly, and `by` is whoever is waited for.
     """
 
     barrier: int

@@ -87,19 +87,19 @@ def _own_group(flow: Flow, steady: Steady) -> Mapping[int, int]:
 
 def path_cycles(path: CriticalPath | None, iterations: int) -> dict[PathKind, float]:
     """Cycles an iteration of each kind of part of the critical path."""
-    found = dict.fromkeys(PathKind, 0.0)
+    found = dict.fromkeys(PathKind, 0)
     for part in path.parts if path else ():
-        found[part.kind] += (part.end - part.start) / iterations
-    return found
+        found[part.kind] += part.end - part.start
+    return {kind: cycles / iterations for kind, cycles in found.items()}
 
 
 def path_work(path: CriticalPath | None, iterations: int) -> dict[tuple[str, PathKind], float]:
     """Cycles an iteration that the path lies in a role's active or untracked time."""
-    found: dict[tuple[str, PathKind], float] = defaultdict(float)
+    found: dict[tuple[str, PathKind], int] = defaultdict(int)
     for part in path.parts if path else ():
         if part.kind in {PathKind.ACTIVE, PathKind.UNTRACKED}:
-            found[part.role, part.kind] += (part.end - part.start) / iterations
-    return found
+            found[part.role, part.kind] += part.end - part.start
+    return {key: cycles / iterations for key, cycles in found.items()}
 
 
 def path_spans(path: CriticalPath | None, kind: PathKind) -> dict[int, list[Span]]:

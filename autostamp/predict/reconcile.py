@@ -82,7 +82,7 @@ class _Run:
         better = without(budget, [name for name, _ in over], self.period.clean) if over else None
         trials = () if over else self._trials(budget, prediction, untracked)
         names = self.places, self.barriers
-        stalls = _stalls(self.timeline, self.flow, self.steady, prediction.period, self.period, names)
+        stalls = _stalls(self.timeline, self.flow, self.steady, budget, prediction, self.period, names)
         explained = prediction.period / self.period.clean
         finding = _finding(explained, self.share, over)
         return Reconciliation(
@@ -184,12 +184,14 @@ def _stalls(
     timeline: Timeline,
     flow: Flow,
     steady: Steady,
-    predicted: float,
+    budget: Budget,
+    prediction: Prediction,
     period: Period,
     names: tuple[Mapping[int, str], Mapping[int, str]],
 ) -> tuple[PathStall, ...]:
-    """Waiting on the path, what is worth most first; transfers last of equals, for a bound may hold them."""
-    above = max(0.0, period.mean - predicted)
+    """Waiting on the path, what is worth most first. A transfer that the binding bound holds is worth what it takes longer."""
+    above = max(0.0, period.mean - prediction.period)
+    held = _in_flight(budget, prediction)
     places, barriers = names
     roles = {warp.warp: warp.role for warp in timeline.warps}
     cycles: dict[tuple[int, str, str, str, PathKind], int] = defaultdict(int)
@@ -206,20 +208,32 @@ def _stalls(
         label = barriers.get(barrier) or side or "an unnamed barrier"
         each = total / steady.iterations
         where = places.get(most) or (f"instance {most}" if most else label)
-        rows.append(PathStall(barrier, side, role, by, kind, each, min(each, above), label, where))
-    return tuple(
-        sorted(rows, key=lambda one: (-one.worth, one.kind is PathKind.TRANSFER, -one.cycles, one.barrier, one.role))
-    )
+        new = max(0.0, each - held.get(by, 0.0)) if kind is PathKind.TRANSFER else each
+        rows.append(PathStall(barrier, side, role, by, kind, each, min(new, above), label, where))
+    return tuple(sorted(rows, key=lambda one: (-one.worth, -one.cycles, one.barrier, one.role)))
+
+
+def _in_flight(budget: Budget, prediction: Prediction) -> Mapping[str, float]:
+    """By the role that issues them: cycles of transfers that the binding bound holds."""
+    for ring in budget.rings:
+        if prediction.bottleneck.kind is BoundKind.CREDIT and prediction.bottleneck.name == ring.name:
+            return {ring.producer: sum(step.cycles for step in ring.fill) / ring.stages}
+    return {}
 
 
 def _stall_of(part: PathPart, flow: Flow) -> Cause | None:
-    """The stall that a part of the path lies in: it ends there or later, and waits in the part's warp or for it."""
+    """The stall that a part of the path lies in: one that the part's warp ended, else one of its own."""
+    own = None
     for cause in flow.causes:
-        if cause.stall.start < part.end <= cause.stall.end and (
-            cause.warp == part.warp or (cause.arrow is not None and cause.arrow.signal.warp == part.warp)
-        ):
-            return cause
-    return None
+        if not cause.stall.start < part.end <= cause.stall.end:
+            continue
+        arrow = cause.arrow
+        if part.kind is not PathKind.STALL and arrow is not None:
+            if (arrow.signal.warp, arrow.barrier, arrow.side) == (part.warp, part.barrier, part.side):
+                return cause
+        if cause.warp == part.warp:
+            own = cause
+    return own
 
 
 def _finding(explained: float, share: float, over: tuple[tuple[str, float], ...]) -> Finding:
@@ -246,14 +260,16 @@ def _headline(
         said = f"the model is incomplete: it explains {100 * explained:.0f} % of the period"
         if not trials:
             return f"{said}, and nothing that was tried explains more"
-        return f"{said}; with {trials[0].what.split(';')[0]} ({trials[0].cycles:,.0f} cycles) it is {100 * trials[0].explained:.0f} %"
+        first = trials[0]
+        what = first.what.split(";")[0]
+        return f"{said}; with {what} ({first.cycles:,.0f} cycles) it is {100 * first.explained:.0f} %"
     if finding is Finding.AT_BOUND:
         return f"the kernel runs at its bound: the model explains {100 * explained:.0f} % of the period"
     said = f"the kernel leaves performance: the model explains {100 * explained:.0f} % of the period"
     if not stalls:
         return f"{said}, and no stall lies on the critical path"
-    first = stalls[0]
-    return f"{said}; {first.role}'s {first.kind} at {first.where} is worth up to {first.worth:,.0f} cycles an iteration"
+    worst = stalls[0]
+    return f"{said}; {worst.role}'s {worst.kind} at {worst.where} is worth up to {worst.worth:,.0f} cycles an iteration"
 
 
 def _is_after(written_at: datetime, recorded_at: str) -> bool | None:

@@ -26,8 +26,8 @@ LEAST: Final = 0.01
 TOLERANCE: Final = 0.01
 """By how much a bound may exceed the measured period: laws and window are not known better (docs/reconcile.md)."""
 ESTIMATED: Final = 0.05
-"""The same where the clean period follows from the times of both kernels: fill, drain and launch are in that ratio, and stamps need
-not cost them what they cost the loop."""
+"""The same where the clean period follows from the times of both kernels: fill, drain and launch are in that ratio, and stamps
+need not cost them what they cost the loop."""
 LINKED: Final = 0.8
 """Of the uses of a barrier: how many must follow from the one before for them to be turns."""
 _FULL, _EMPTY = "full", "empty"
@@ -70,8 +70,8 @@ def terms(
 ) -> Iterator[Change]:
     """Untracked regions on the path, one by one, and a role's active time on it where that is longer than its rows.
 
-    `worked` are the spans of active time on the path: the longest says where to look. Cycles are those of the clean kernel, as far
-    as the ratio says.
+    `worked` are the spans of active time on the path: the longest says where to look. Cycles are those of the clean kernel, as
+    far as the ratio says.
     """
     busy = {role.role: role.busy for role in prediction.roles}
     work = path_work(flow.path, steady.iterations)

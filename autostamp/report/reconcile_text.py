@@ -71,8 +71,9 @@ def _body(found: Reconciliation) -> Iterator[str]:
     # What a stall is worth is only known where the model is trusted.
     if found.finding is Finding.KERNEL:
         for stall in found.stalls[:_MOST]:
+            by = "its own" if stall.by == stall.role else f"of {stall.by}"
             yield (
-                f"stall: {stall.role} at {stall.where} ({stall.kind}, by {stall.by}), {stall.cycles:,.0f} cycles an iteration on"
+                f"stall: {stall.role} at {stall.where} ({stall.kind}, {by}), {stall.cycles:,.0f} cycles an iteration on"
                 f" the path; without it the period is {found.period.mean - stall.worth:,.0f} or more"
             )
     for spot in found.blind_spots[:_MOST]:

@@ -3,39 +3,35 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import combinations
 from typing import Final
 
 from autostamp.diagnostics import AutostampError
-from autostamp.model.budget import BoundKind, Budget, Prediction
-from autostamp.model.flow import Cause, Flow, PathKind, PathPart, Steady
+from autostamp.model.budget import Budget, Prediction
+from autostamp.model.flow import Flow, Steady
 from autostamp.model.prediction_file import PredictionFile
 from autostamp.model.reconciliation import (
-    Direction,
-    Finding,
-    PathStall,
     Period,
-    Ranking,
     Reconciliation,
     Region,
     RoleCheck,
     Trial,
 )
 from autostamp.model.timeline import Timeline
+from autostamp.predict.agreement import TIE, direction, ranking
 from autostamp.predict.bounds import predict
-from autostamp.predict.measured import path_work, period_of, regions, role_checks, steady_of, worked
+from autostamp.predict.edges import edges
+from autostamp.predict.finding import finding_of, headline
+from autostamp.predict.measured import period_of, role_checks, steady_of
+from autostamp.predict.path_stalls import path_stalls
 from autostamp.predict.residual import split
-from autostamp.predict.trials import TOLERANCE, edges, longest, terms, tried, without
+from autostamp.predict.spans import regions, worked
+from autostamp.predict.trials import longest, terms, tried, without
 
 SHARE: Final = 0.1
 """What may stay unexplained of the period before the model counts as incomplete."""
-TIE: Final = 0.05
-"""Idle shares this close are not ranked: no rate is known much better."""
-_WAITING: Final = frozenset({PathKind.TRANSFER, PathKind.HAND_OFF, PathKind.STALL})
 
 
 def reconcile(
@@ -82,9 +78,9 @@ class _Run:
         better = without(budget, [name for name, _ in over], self.period.clean) if over else None
         trials = () if over else self._trials(budget, prediction, untracked)
         names = self.places, self.barriers
-        stalls = _stalls(self.timeline, self.flow, self.steady, budget, prediction, self.period, names)
+        stalls = path_stalls(self.timeline, self.flow, self.steady, budget, prediction, self.period, names)
         explained = prediction.period / self.period.clean
-        finding = _finding(explained, self.share, over)
+        finding = finding_of(explained, self.share, over)
         return Reconciliation(
             kernel=self.timeline.kernel,
             trace=self.timeline.trace,
@@ -93,8 +89,8 @@ class _Run:
             period=self.period,
             residual=self.period.mean - prediction.period,
             explained=explained,
-            direction=_direction(budget, prediction, self.flow, self.steady),
-            ranking=_ranking(checks),
+            direction=direction(budget, prediction, self.flow, self.steady),
+            ranking=ranking(checks),
             roles=checks,
             parts=split(self.timeline, self.flow, self.steady, budget, prediction, self.period, untracked),
             regions=untracked,
@@ -102,7 +98,7 @@ class _Run:
             stalls=stalls,
             over=over,
             finding=finding,
-            headline=_headline(finding, explained, self.period, over, trials, stalls),
+            headline=headline(finding, explained, self.period, over, trials, stalls),
             share=self.share,
             is_written_after=None,
             notes=tuple(_notes(checks, self.flow, self.period)),
@@ -146,130 +142,6 @@ def _check_roles(budget: Budget, timeline: Timeline) -> None:
     missing = [role for role in dict.fromkeys(row.role for row in budget.rows) if role not in there]
     if missing:
         raise AutostampError.of("AS7140", roles=", ".join(missing), kernel=timeline.kernel, there=", ".join(there))
-
-
-def _direction(budget: Budget, prediction: Prediction, flow: Flow, steady: Steady) -> Direction:
-    """A bound is a role's where the role's rows, or its end of the ring, make it."""
-    bound = prediction.bottleneck
-    if bound.kind is BoundKind.RESOURCE:
-        expected = tuple(dict.fromkeys(row.role for row in budget.rows if row.resource == bound.name))
-    elif bound.kind is BoundKind.CREDIT:
-        ring = next((ring for ring in budget.rings if ring.name == bound.name), None)
-        expected = (ring.producer, ring.consumer) if ring else ()
-    else:
-        named = set(bound.name.split(" -> "))
-        expected = tuple(role.role for role in prediction.roles if role.role in named)
-    shares: dict[str, float] = defaultdict(float)
-    for (role, _), cycles in path_work(flow.path, steady.iterations).items():
-        shares[role] += cycles
-    most = max(shares, key=lambda role: shares[role], default="")
-    return Direction(expected, most, most in expected if expected and most else None)
-
-
-def _ranking(checks: tuple[RoleCheck, ...]) -> Ranking:
-    known = [(check.role, check.predicted_idle, check.idle) for check in checks if check.predicted_idle is not None]
-    swapped = []
-    for first, second in combinations(known, 2):
-        more, less = (first, second) if first[1] > second[1] else (second, first)
-        if more[1] - less[1] > TIE and less[2] - more[2] > TIE:
-            swapped.append((more[0], less[0]))
-    return Ranking(
-        tuple(role for role, _, _ in sorted(known, key=lambda one: -one[1])),
-        tuple(role for role, _, _ in sorted(known, key=lambda one: -one[2])),
-        tuple(swapped),
-    )
-
-
-def _stalls(
-    timeline: Timeline,
-    flow: Flow,
-    steady: Steady,
-    budget: Budget,
-    prediction: Prediction,
-    period: Period,
-    names: tuple[Mapping[int, str], Mapping[int, str]],
-) -> tuple[PathStall, ...]:
-    """Waiting on the path, what is worth most first. A transfer that the binding bound holds is worth what it takes longer."""
-    above = max(0.0, period.mean - prediction.period)
-    held = _in_flight(budget, prediction)
-    places, barriers = names
-    roles = {warp.warp: warp.role for warp in timeline.warps}
-    cycles: dict[tuple[int, str, str, str, PathKind], int] = defaultdict(int)
-    sites: dict[tuple[int, str, str, str, PathKind], Counter[int]] = defaultdict(Counter)
-    for part in flow.path.parts if flow.path else ():
-        if part.kind in _WAITING:
-            stall = _stall_of(part, flow)
-            key = (part.barrier, part.side, roles.get(stall.warp, "") if stall else part.role, part.role, part.kind)
-            cycles[key] += part.end - part.start
-            sites[key][stall.stall.instance if stall else 0] += part.end - part.start
-    rows = []
-    for (barrier, side, role, by, kind), total in cycles.items():
-        most = sites[barrier, side, role, by, kind].most_common(1)[0][0]
-        label = barriers.get(barrier) or side or "an unnamed barrier"
-        each = total / steady.iterations
-        where = places.get(most) or (f"instance {most}" if most else label)
-        new = max(0.0, each - held.get(by, 0.0)) if kind is PathKind.TRANSFER else each
-        rows.append(PathStall(barrier, side, role, by, kind, each, min(new, above), label, where))
-    return tuple(sorted(rows, key=lambda one: (-one.worth, -one.cycles, one.barrier, one.role)))
-
-
-def _in_flight(budget: Budget, prediction: Prediction) -> Mapping[str, float]:
-    """By the role that issues them: cycles of transfers that the binding bound holds."""
-    for ring in budget.rings:
-        if prediction.bottleneck.kind is BoundKind.CREDIT and prediction.bottleneck.name == ring.name:
-            return {ring.producer: sum(step.cycles for step in ring.fill) / ring.stages}
-    return {}
-
-
-def _stall_of(part: PathPart, flow: Flow) -> Cause | None:
-    """The stall that a part of the path lies in: one that the part's warp ended, else one of its own."""
-    own = None
-    for cause in flow.causes:
-        if not cause.stall.start < part.end <= cause.stall.end:
-            continue
-        arrow = cause.arrow
-        if part.kind is not PathKind.STALL and arrow is not None:
-            if (arrow.signal.warp, arrow.barrier, arrow.side) == (part.warp, part.barrier, part.side):
-                return cause
-        if cause.warp == part.warp:
-            own = cause
-    return own
-
-
-def _finding(explained: float, share: float, over: tuple[tuple[str, float], ...]) -> Finding:
-    if over:
-        return Finding.MODEL_ERROR
-    if explained < 1 - share:
-        return Finding.INCOMPLETE
-    return Finding.AT_BOUND if explained >= 1 - TOLERANCE else Finding.KERNEL
-
-
-def _headline(
-    finding: Finding,
-    explained: float,
-    period: Period,
-    over: tuple[tuple[str, float], ...],
-    trials: tuple[Trial, ...],
-    stalls: tuple[PathStall, ...],
-) -> str:
-    if finding is Finding.MODEL_ERROR:
-        name, cycles = over[0]
-        what = "clean" if period.ratio else "measured"
-        return f"model error: the bound of {name}, {cycles:,.0f} cycles, is above the {what} {period.clean:,.0f}"
-    if finding is Finding.INCOMPLETE:
-        said = f"the model is incomplete: it explains {100 * explained:.0f} % of the period"
-        if not trials:
-            return f"{said}, and nothing that was tried explains more"
-        first = trials[0]
-        what = first.what.split(";")[0]
-        return f"{said}; with {what} ({first.cycles:,.0f} cycles) it is {100 * first.explained:.0f} %"
-    if finding is Finding.AT_BOUND:
-        return f"the kernel runs at its bound: the model explains {100 * explained:.0f} % of the period"
-    said = f"the kernel leaves performance: the model explains {100 * explained:.0f} % of the period"
-    if not stalls:
-        return f"{said}, and no stall lies on the critical path"
-    worst = stalls[0]
-    return f"{said}; {worst.role}'s {worst.kind} at {worst.where} is worth up to {worst.worth:,.0f} cycles an iteration"
 
 
 def _is_after(written_at: datetime, recorded_at: str) -> bool | None:

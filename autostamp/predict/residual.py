@@ -15,7 +15,8 @@ from autostamp.model.budget import BoundKind, Budget, Prediction, Step
 from autostamp.model.flow import Cause, Flow, PathKind, Steady
 from autostamp.model.reconciliation import PartKind, Period, Region, ResidualPart
 from autostamp.model.timeline import Timeline
-from autostamp.predict.measured import clipped, imbalance, passes_on, path_cycles, path_spans
+from autostamp.predict.measured import imbalance, passes_on, path_cycles
+from autostamp.predict.spans import clipped, path_spans
 
 _NO_PATH: Final = "no critical path"
 

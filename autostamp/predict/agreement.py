@@ -35,7 +35,7 @@ def direction(budget: Budget, prediction: Prediction, flow: Flow, steady: Steady
 
 
 def ranking(checks: tuple[RoleCheck, ...]) -> Ranking:
-    """Order of the roles that both sides know. A pair is swapped where both idle shares differ by more than TIE, in opposite ways."""
+    """Order of the roles that both sides know. A pair is swapped where both shares differ by more than TIE, the other way."""
     known = [(check.role, check.predicted_idle, check.idle) for check in checks if check.predicted_idle is not None]
     swapped = []
     for first, second in combinations(known, 2):

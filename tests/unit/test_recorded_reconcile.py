@@ -114,13 +114,12 @@ def test_an_l2_rate_of_all_sms_is_refuted_by_a_run_of_four_ctas():
 
 
 def test_the_cuda_gemm_is_slower_by_its_ready_waits_and_by_its_stamps():
-    # Measured 6837 / 11; 512 is 82 % of it. Every iteration passes two waits that are ready, one of each side of the ring and
-    # one for wgmma, and the path lies nowhere else: 116 cycles beside 110 of residual.
+    # Measured 6837 / 11; 512 is 82 % of it. Ready waits take 116 cycles of an iteration on the path; the residual is 110.
     found = against(CUDA_GEMM, RUNS[1][1])
     assert found.period.mean == pytest.approx(6837 / 11)
     assert found.finding is Finding.INCOMPLETE
     assert parts(found)[PartKind.HAND_OFF] == pytest.approx(found.residual)
-    # benchmarks/results/overhead_cuda_h200.json: the kernel of one CTA takes 1.24 times as long with stamps, which is all of it.
+    # benchmarks/results/overhead_cuda_h200.json: one CTA, of 64 k-tiles, takes 1.24 times as long with stamps.
     clean = against(CUDA_GEMM, RUNS[1][1], ratio=1.2408711399595245)
     assert clean.period.clean == pytest.approx(501, abs=0.5)
     assert clean.finding is Finding.AT_BOUND
@@ -128,8 +127,8 @@ def test_the_cuda_gemm_is_slower_by_its_ready_waits_and_by_its_stamps():
 
 
 def test_attention_lacks_the_softmax_beside_its_exponentials():
-    # 4 x 128^3 / 4096 = 2048 of 81412 / 29. The loop's only long span without a record in between is the softmax, from the release
-    # of K to the wait for P V.
+    # 4 x 128^3 / 4096 = 2048 of 81412 / 29. The loop's longest span without a record in between is the softmax, from the
+    # release of K to the wait for P V.
     found = against(ATTENTION, attention())
     assert (found.predicted, found.bottleneck) == (2048, "tensor core")
     assert found.period.mean == pytest.approx(81412 / 29)
@@ -140,8 +139,8 @@ def test_attention_lacks_the_softmax_beside_its_exponentials():
     assert "wgmma wait_group" in term.what
     assert term.explained > 0.9
     assert any("softmax beside exponentials" in spot for spot in found.blind_spots)
-    # With the cost of stamps that was measured of this launch (benchmarks/results/overhead_h200.json), more is explained and less is
-    # missing, and the model still lacks it.
+    # With the cost of stamps that was measured of this launch (benchmarks/results/overhead_h200.json), more is explained and
+    # less is missing, and the model still lacks it.
     clean = against(ATTENTION, attention(), ratio=1.1955478271151927)
     assert clean.finding is Finding.INCOMPLETE
     assert found.explained < clean.explained < 0.9

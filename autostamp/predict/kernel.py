@@ -40,7 +40,7 @@ class Kernel:
     """
 
     name: str
-    loops: tuple[RoleLoop, ...]
+    loops: tuple[RoleLoop, ...] = ()
     rings: tuple[KnownRing, ...] = ()
     all_roles: tuple[str, ...] = ()
     active_sms: int = 0

@@ -23,7 +23,9 @@ def budget_rings(
 ) -> tuple[tuple[Ring, ...], list[str]]:
     """The rings of which every part is known. What one lacks is said, and is no error: there are other bounds."""
     known = {ring.name: ring for ring in kernel.rings}
-    all_rings = [_Terms.of(name, known.get(name), given.rings.get(name)) for name in dict.fromkeys([*known, *given.rings])]
+    all_rings = [
+        _Terms.of(name, known.get(name), given.rings.get(name)) for name in dict.fromkeys([*known, *given.rings])
+    ]
     loading = {each.role for each in rows if each.is_write}
     rings, blind = [], []
     for each in all_rings:
@@ -42,7 +44,9 @@ def budget_rings(
         if hand_off is None:
             lacks.append(f"hand_off ({table.product} has no constant {ROUND_TRIP})")
         if fill is None or consume is None or hand_off is None or lacks:
-            blind.append(f"ring {each.name} has no credit bound: it lacks {', '.join(lacks)}; {_key(each.name)} gives it")
+            blind.append(
+                f"ring {each.name} has no credit bound: it lacks {', '.join(lacks)}; {_key(each.name)} gives it"
+            )
         else:
             rings.append(Ring(each.name, each.producer, each.consumer, each.stages, fill, consume, hand_off))
     return tuple(rings), blind

@@ -4,7 +4,8 @@
 A discrete-event simulation. A role's iteration begins when the stages that it consumes are full and those that it fills are
 empty; it then asks every resource for its work and is done when the last has served it. A resource serves one request after
 the other, in the order in which they came. A stage is full `fill` and a hand-off after its producer began, and empty again
-`consume` and a hand-off after its consumer began. So the period in the long run is the largest of the bounds.
+`consume` and a hand-off after its consumer began. So the period in the long run is the largest of the bounds. It may be more
+where two roles share rings of unlike times: an iteration waits for all of its rings at once, a kernel for one after the other.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ def test_warps_that_are_given_replace_those_found():
 
 
 def test_softmax_and_conversion_of_an_attention_loop():
-    # FlashAttention-3's main loop: S = Q K' out of shared memory, P V with P in registers; each of 8 warps makes 64 x 128 / 32 / 4
-    # = 64 exponentials a lane, and 32 packed conversions.
+    # FlashAttention-3's main loop: S = Q K' out of shared memory, P V with P in registers. A lane of each of 8 warps makes
+    # 64 x 128 / 32 / 4 = 64 exponentials, and 32 packed conversions.
     qk = MmaShape("HGMMA.64x128x16.F32.BF16", 64, 128, 16, "bf16", "smem", 8)
     pv = replace(qk, operand_a="registers")
     loop = mma_loop(qk, pv, **{"MUFU.EX2": 64, "F2FP": 32, "FFMA": 100, "SHFL": 4})

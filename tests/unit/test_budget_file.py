@@ -9,7 +9,19 @@ import pytest
 
 from autostamp.diagnostics import AutostampError
 from autostamp.model.budget import Origin, Resource
-from autostamp.predict.budget_file import given, overridden, parse_budget, read_budget
+from autostamp.predict.budget_file import (
+    _DEPENDENCY,
+    _OVERRIDE,
+    _RING,
+    _ROLE,
+    _ROW,
+    _STEP,
+    _TOP,
+    given,
+    overridden,
+    parse_budget,
+    read_budget,
+)
 from autostamp.predict.given import Given
 from autostamp.predict.machines import load_machine
 
@@ -191,3 +203,13 @@ def test_a_file_that_is_not_there(tmp_path: Path):
     with pytest.raises(AutostampError) as caught:
         read_budget(tmp_path / "b.toml")
     assert caught.value.diagnostic.code == "AS7120"
+
+
+def test_the_file_that_the_manual_shows():
+    manual = (Path(__file__).parents[2] / "docs" / "predict.md").read_text(encoding="utf-8")
+    text = manual.partition("```toml\n")[2].partition("```")[0]
+    found = read(text)
+    assert found.roles["mma"].loop == 0x5A0
+    # It names every key that is read.
+    for keys in (_TOP, _ROLE, _ROW, _RING, _DEPENDENCY, _STEP, _OVERRIDE):
+        assert [key for key in keys if key not in text and key != "condition"] == []

@@ -26,8 +26,9 @@ def parse(text: str) -> dict[str, int]:
     """As `threads`, from what cuobjdump printed."""
     found = {}
     sections = list(_SECTION.finditer(text))
-    for section, after in zip(sections, [*sections[1:], None], strict=True):
-        match = _THREADS.search(text, section.end(), after.start() if after else len(text))
+    ends = [*(after.start() for after in sections[1:]), len(text)]
+    for section, end in zip(sections, ends, strict=False):
+        match = _THREADS.search(text, section.end(), end)
         if match:
             found[section[1]] = prod(int(each, 16) for each in match[1].split())
     return found

@@ -29,10 +29,14 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("target", metavar="KERNEL.cubin|RUN", type=click.Path(exists=True, path_type=Path))
 @click.option("--cubin", type=_FILE, help="The kernel of RUN, compiled without stamps (default: clean.cubin in RUN).")
-@click.option("--machine", metavar="NAME", help="The product, as `autostamp machine show` lists them (default: RUN's GPU).")
+@click.option(
+    "--machine", metavar="NAME", help="The product, as `autostamp machine show` lists them (default: RUN's GPU)."
+)
 @click.option("--machine-file", type=_FILE, help="A machine file whose constants go over those of the product.")
 @click.option("--budget", type=_FILE, help="What the code does not show: a budget file (docs/predict.md).")
-@click.option("--kernel", "pattern", metavar="PATTERN", default="*", help="The kernel whose name matches, * and ? allowed.")
+@click.option(
+    "--kernel", "pattern", metavar="PATTERN", default="*", help="The kernel whose name matches, * and ? allowed."
+)
 @click.option("--trace", type=int, metavar="N", help="Kernel trace number N of RUN.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the prediction to a file.")
 @output_options

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from autostamp.model.kernel_loops import LoopReport
     from autostamp.model.run import MachineFacts
     from autostamp.model.trace import Trace
-    from autostamp.predict.from_loops import Kernel, KnownRing, RoleLoop
     from autostamp.predict.given import Given
+    from autostamp.predict.kernel import Kernel, KnownRing, RoleLoop
 
 CLEAN = "clean.cubin"
 """What `autostamp launch` leaves in a run folder beside the stamped one."""
@@ -56,9 +57,7 @@ def read_run(path: Path, pattern: str, trace: int | None) -> RunKnowledge:
         raise AutostampError.of("AS9001", detail=f"{len(chosen)} kernel traces fit; choose one with --trace: {there}")
     (one,) = chosen
     warps = _warps(one)
-    return RunKnowledge(
-        one.kernel.kernel, warps, _rings(one), _ctas(one), data.facts, digest_of_sources(data.manifest)
-    )
+    return RunKnowledge(one.kernel.kernel, warps, _rings(one), _ctas(one), data.facts, digest_of_sources(data.manifest))
 
 
 def _ctas(trace: Trace) -> int:
@@ -83,7 +82,7 @@ def _rings(trace: Trace) -> tuple[KnownRing, ...]:
     """Barriers with a full and an empty side and a known depth, waited for in the main loop: not seldom beside the others."""
     from autostamp.analysis.rings import Rings
     from autostamp.model.manifest import EventKind
-    from autostamp.predict.from_loops import KnownRing
+    from autostamp.predict.kernel import KnownRing
 
     instances = {each.number: each for each in trace.kernel.instances}
     waits: Counter[tuple[int, str]] = Counter()
@@ -114,34 +113,35 @@ def choose_kernel(kernels: Sequence[CubinFacts], pattern: str, path: Path, wante
 
     chosen = [each for each in kernels if fnmatchcase(each.kernel, pattern)]
     if len(chosen) > 1 and wanted:
-        chosen = [each for each in chosen if wanted.split("<")[0].split("::")[-1] in each.kernel] or chosen
+        short = re.split(r"::|\.", wanted.partition("<")[0])[-1]
+        chosen = [each for each in chosen if short in each.kernel] or chosen
     if len(chosen) != 1:
         there = ", ".join(each.kernel for each in kernels) or "none"
-        raise AutostampError.of("AS9001", detail=f"{len(chosen)} kernels of {path} fit; choose one with --kernel: {there}")
+        raise AutostampError.of(
+            "AS9001", detail=f"{len(chosen)} kernels of {path} fit; choose one with --kernel: {there}"
+        )
     return chosen[0]
 
 
 def describe(path: Path | None, run: RunKnowledge | None, pattern: str, given: Given) -> Kernel:
     """Loops of the cubin with the warps that run them, rings of the run, and the names that a budget may use."""
-    from autostamp.predict.from_loops import Kernel
+    from autostamp.predict.kernel import Kernel
 
     loops: tuple[RoleLoop, ...] = ()
-    name, notes = run.name if run is not None else "", []
+    name, notes, without = run.name if run is not None else "", [], "the run has no cubin (--cubin gives one)"
     if path is not None:
         facts = _facts(path, pattern if run is None else "*", name)
         name = name or facts.kernel
         loops = _role_loops(facts, path, run, given)
-        if not loops:
-            notes.append(f"no main loop was found in {path.name}: only rows by hand are counted")
+        without = "" if loops else f"no main loop was found in {path.name}"
         if facts.clock_reads:
             notes.append(f"{path.name} holds stamps; their instructions are left out")
-    else:
-        notes.append("instructions: the run has no cubin, so only rows by hand are counted; --cubin gives one")
     known = tuple(run.warps) if run is not None else _roles_of_cubin(loops, given)
     if run is not None and (strange := [loop.role for loop in loops if loop.role not in run.warps]):
         notes.append(f"loops of the cubin that fit no role of the run: {', '.join(strange)}")
         loops = tuple(loop for loop in loops if loop.role in run.warps)
-    return Kernel(name, loops, run.rings if run is not None else (), known, run.ctas if run is not None else 0, tuple(notes))
+    rings, ctas = (run.rings, run.ctas) if run is not None else ((), 0)
+    return Kernel(name, loops, rings, known, ctas, tuple(notes), without)
 
 
 def _roles_of_cubin(loops: Sequence[RoleLoop], given: Given) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def _role_loops(facts: CubinFacts, path: Path, run: RunKnowledge | None, given: 
     from autostamp.passes.definitions import Definitions
     from autostamp.passes.loop_report import KernelLoops
     from autostamp.passes.loop_traffic import traffic
-    from autostamp.predict.from_loops import RoleLoop
+    from autostamp.predict.kernel import RoleLoop
 
     read = KernelLoops(facts, without_stamps=True)
     report = read.report()

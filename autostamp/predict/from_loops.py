@@ -4,55 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
 
 from autostamp.diagnostics import AutostampError
-from autostamp.model.budget import Budget, Origin, Resource, ResourceRow, Ring, Step
-from autostamp.model.loop import LoopFacts
-from autostamp.model.loop_traffic import LoopTraffic
+from autostamp.model.budget import Budget, Origin, Resource, ResourceRow
 from autostamp.model.machine import MachineTable
-from autostamp.predict.given import Given, GivenRing, GivenRole
+from autostamp.predict.given import Given, GivenRole
 from autostamp.predict.instructions import instruction_rows
+from autostamp.predict.kernel import Kernel, RoleLoop
+from autostamp.predict.known_rings import budget_rings
 from autostamp.predict.mma_rows import check_arch, dtype, shape_rows, why_not
-from autostamp.predict.rings import latency
+from autostamp.predict.tma_rows import tma_rows
 from autostamp.predict.work import row, write_share
-
-ANNOUNCED: Final = "amounts that the loop's mbarriers are told to expect (expect_tx)"
-
-
-@dataclass(frozen=True, slots=True)
-class RoleLoop:
-    """One role's main loop. `warps` run it, found as `warps_source` says (0: unknown); `copies` alike parts are one trip."""
-
-    role: str
-    warps: int
-    warps_source: str
-    facts: LoopFacts
-    traffic: LoopTraffic
-    copies: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class KnownRing:
-    """A ring that a run shows: between which roles, and how deep."""
-
-    name: str
-    producer: str
-    consumer: str
-    stages: int
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """What is known before the user's word. `all_roles` are the names that a budget may use; `notes` become blind spots."""
-
-    name: str
-    loops: tuple[RoleLoop, ...]
-    rings: tuple[KnownRing, ...] = ()
-    all_roles: tuple[str, ...] = ()
-    active_sms: int = 0
-    notes: tuple[str, ...] = ()
 
 
 def budget_of(kernel: Kernel, table: MachineTable, given: Given) -> Budget:
@@ -69,9 +32,12 @@ def budget_of(kernel: Kernel, table: MachineTable, given: Given) -> Budget:
         rows += found
         blind += missing
     rows = _with_given(rows, given)
-    rings, missing = _rings(kernel, rows, given, table)
+    rings, missing = budget_rings(kernel, rows, given, table)
     if not rows and not rings and not given.dependencies:
-        raise AutostampError.of("AS7124", kernel=kernel.name, detail="no main loop was found, and no row was given")
+        detail = f"{kernel.without or 'its loops do nothing that is counted'}, and no row was given"
+        raise AutostampError.of("AS7124", kernel=kernel.name, detail=detail)
+    if kernel.without:
+        blind.append(f"instructions: {kernel.without}, so only rows by hand are counted")
     if not given.dependencies:
         blind.append("chains from one iteration to the next: none was given, so there is no recurrence bound")
     return Budget(
@@ -151,158 +117,13 @@ def _traffic(
             rows.append(row(table, role, resource, text, work, name, origin=Origin.CUBIN, source=source))
         elif size:
             blind.append(f"{what} of {role} are left out: {table.product} has no constant {name}")
-    tma, missing = _tma(kernel, loop, said, given, table)
+    tma, missing = tma_rows(kernel, loop, said, given, table)
     return [*rows, *tma], [*blind, *missing]
-
-
-def _tma(
-    kernel: Kernel, loop: RoleLoop, said: GivenRole, given: Given, table: MachineTable
-) -> tuple[list[ResourceRow], list[str]]:
-    """What TMA brings in an iteration: issue, the engine, writes to shared memory, L2 and device memory."""
-    counts, role = loop.facts.counts, loop.role
-    issued = counts.get("UTMALDG", 0) + counts.get("UBLKCP", 0)
-    rows, blind = [], []
-    if issued and "tma_issue" in table.constants:
-        what, source = f"{issued} loads", f"cubin, loop {loop.facts.start:#06x}-{loop.facts.end:#06x}"
-        rows.append(
-            row(
-                table,
-                role,
-                Resource.TMA_ISSUE,
-                what,
-                issued * said.trips,
-                "tma_issue",
-                origin=Origin.CUBIN,
-                source=source,
-            )
-        )
-    elif issued:
-        blind.append(f"issue of {issued} TMA loads of {role}: {table.product} has no constant tma_issue")
-    size, origin, source, note = _tma_bytes(kernel, loop, said, given)
-    if not size:
-        return rows, blind + ([f"bytes of {role}'s TMA loads: {note}; roles.{role}.tma_bytes gives them"] if issued else [])
-    made = _Made(table, role, origin, source)
-    rows.append(made.row(Resource.SMEM, "TMA writes", size, "smem", is_write=True))
-    if "tma_bytes" in table.constants:
-        rows.append(made.row(Resource.TMA_BYTES, "TMA loads", size, "tma_bytes"))
-    memory, missing = _memory(kernel, made, size, said, given, table)
-    return [*rows, *memory], [*blind, *filter(None, [note]), *missing]
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """Rows of one role whose work has one origin."""
-
-    table: MachineTable
-    role: str
-    origin: Origin
-    source: str
-
-    def row(
-        self, resource: Resource, what: str, work: float, name: str, *, is_write: bool = False, is_given: bool = False
-    ) -> ResourceRow:
-        origin = Origin.GIVEN if is_given else self.origin
-        return row(
-            self.table, self.role, resource, what, work, name, origin=origin, source=self.source, is_write=is_write
-        )
-
-
-def _tma_bytes(kernel: Kernel, loop: RoleLoop, said: GivenRole, given: Given) -> tuple[float, Origin, str, str]:
-    """Bytes an iteration into this CTA's shared memory, where they were found, and what is doubtful about them."""
-    if said.tma_bytes:
-        return said.tma_bytes, Origin.GIVEN, given.path, ""
-    moved = loop.traffic
-    if not moved.announcements:
-        return 0.0, Origin.CUBIN, "", "the loop announces none"
-    if moved.announced < 0:
-        return 0.0, Origin.CUBIN, "", "an amount to expect is not constant"
-    is_pair = any("2CTA" in shape.opcode.split(".") for each in kernel.loops for shape in each.facts.mma)
-    note = f"TMA bytes of {loop.role}: half of what is announced, as a CTA pair shares its barrier" if is_pair else ""
-    return moved.announced * said.trips / (2 if is_pair else 1), Origin.CUBIN, ANNOUNCED, note
-
-
-def _memory(
-    kernel: Kernel, made: _Made, size: float, said: GivenRole, given: Given, table: MachineTable
-) -> tuple[list[ResourceRow], list[str]]:
-    """L2 and device memory. Their rates hold for all SMs at once, so fewer SMs take their part of the time."""
-    active = given.active_sms or kernel.active_sms
-    sms = table.constants["sms"].value if "sms" in table.constants else 0.0
-    share = min(active / sms, 1.0) if active and sms else 1.0
-    part = f", {active} of {sms:g} SMs at once" if share < 1 else ""
-    rows, blind = [], []
-    if "l2" not in table.constants:
-        blind.append(f"L2 is not counted: {table.product} has no constant l2")
-    else:
-        work = (said.l2_bytes or size) * share
-        rows.append(made.row(Resource.L2, f"out of L2{part}", work, "l2", is_given=bool(said.l2_bytes)))
-        if share == 1 and not active:
-            blind.append("L2: taken to serve all SMs at once, and to hold everything; active_sms says how many run")
-        if not said.l2_bytes:
-            blind.append("multicast: every byte is taken to come out of L2 for this CTA alone; l2_bytes says otherwise")
-    if said.hbm_bytes:
-        rows.append(made.row(Resource.HBM, f"out of device memory{part}", said.hbm_bytes * share, "hbm", is_given=True))
-    else:
-        blind.append(f"device memory: not counted; roles.{made.role}.hbm_bytes says what of it misses L2")
-    return rows, blind
 
 
 def _with_given(rows: list[ResourceRow], given: Given) -> list[ResourceRow]:
     replaced = {(each.row.role, each.row.resource) for each in given.rows if each.replaces}
     return [each for each in rows if (each.role, each.resource) not in replaced] + [each.row for each in given.rows]
-
-
-def _rings(
-    kernel: Kernel, rows: Sequence[ResourceRow], given: Given, table: MachineTable
-) -> tuple[tuple[Ring, ...], list[str]]:
-    """The rings of which every part is known. What one lacks is said, and is no error: there are other bounds."""
-    known = {ring.name: ring for ring in kernel.rings}
-    rings, blind = [], []
-    for name in dict.fromkeys([*known, *given.rings]):
-        said, found = given.rings.get(name, GivenRing()), known.get(name)
-        if said.is_left_out:
-            continue
-        producer = said.producer or (found.producer if found else "")
-        consumer = said.consumer or (found.consumer if found else "")
-        stages = said.stages or (found.stages if found else 0)
-        alone = sum(each.consumer == consumer for each in kernel.rings) + (found is None) == 1
-        fill, consume, hand_off = _fill(said, table), _consume(said, rows, consumer, alone), _hand_off(said, table)
-        lacks = [
-            *(["stages"] if not stages else []),
-            *(["producer"] if not producer else []),
-            *(["consumer"] if not consumer else []),
-            *([f"fill ({table.product} has no constant tma_latency_l2)"] if fill is None else []),
-            *(["consume (how long a stage is held)"] if consume is None else []),
-            *([f"hand_off ({table.product} has no constant mbarrier_round_trip)"] if hand_off is None else []),
-        ]
-        if fill is None or consume is None or hand_off is None or lacks:
-            blind.append(f"ring {name} has no credit bound: it lacks {', '.join(lacks)}; [rings.{name}] gives it")
-        else:
-            rings.append(Ring(name, producer, consumer, stages, fill, consume, hand_off))
-    return tuple(rings), blind
-
-
-def _fill(said: GivenRing, table: MachineTable) -> tuple[Step, ...] | None:
-    if said.fill is not None or "tma_latency_l2" not in table.constants:
-        return said.fill
-    return (latency(table, "TMA load out of L2", "tma_latency_l2"),)
-
-
-def _consume(said: GivenRing, rows: Sequence[ResourceRow], consumer: str, alone: bool) -> tuple[Step, ...] | None:
-    """How long the consumer holds a stage: given, or, of its only ring, as long as its MMAs of an iteration take."""
-    if said.consume is not None or not alone:
-        return said.consume
-    steps = [
-        Step(each.what, each.cycles, each.constant, False, each.origin, each.source)
-        for each in rows
-        if each.role == consumer and each.resource is Resource.TENSOR
-    ]
-    return tuple(steps) or None
-
-
-def _hand_off(said: GivenRing, table: MachineTable) -> tuple[Step, ...] | None:
-    if said.hand_off is not None or "mbarrier_round_trip" not in table.constants:
-        return said.hand_off
-    return (latency(table, "round trip", "mbarrier_round_trip"),)
 
 
 def _iteration(loops: Sequence[RoleLoop], given: Given) -> str:

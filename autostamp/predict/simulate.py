@@ -2,9 +2,10 @@
 """A budget played out: roles that take turns at rings and resources, iteration by iteration, as a timeline.
 
 A discrete-event simulation. A role's iteration begins when the stages that it consumes are full and those that it fills are
-empty; it then asks every resource for its work and is done when the last has served it. A resource serves one request after the
-other, in the order in which they came. A stage is full `fill` and a hand-off after its producer began, and empty again `consume` and
-a hand-off after its consumer began. So the period in the long run is the largest of the bounds.
+empty; it then asks every resource for its work and is done when the last has served it. A resource serves one request after
+the other, in the order in which they came. A stage is full `fill` and a hand-off after its producer began, and empty again
+`consume` and a hand-off after its consumer began. So the period in the long run is the largest of the bounds. It may be more
+where two roles share rings of unlike times: an iteration waits for all of its rings at once, a kernel for one after the other.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ class Simulation:
 
 
 def simulate(budget: Budget, iterations: int = ITERATIONS) -> Simulation:
-    """Play `iterations` of every role. Raises AS7106 for a count below 2 or a ring without stages, AS7107 for roles that all wait."""
+    """Play `iterations` of every role.
+
+    Raises AS7106 for fewer than 2, a ring without stages or a budget without roles, AS7107 where all roles wait for each other.
+    """
     if iterations < 2:
         raise AutostampError.of("AS7106", what=budget.kernel, detail=f"{iterations} iterations have no period")
     for ring in budget.rings:
@@ -210,7 +214,9 @@ def _timeline(budget: Budget, roles: Sequence[str], spans: Sequence[Span], waits
     totals = tuple(
         RoleTotals(each.role, (each.warp,), each.span, each.stall, each.active, each.untracked) for each in warps
     )
-    return Timeline(kernel=f"{budget.kernel} (predicted)", warps=warps, roles=totals, sites=(), never_visited=(), sm_mhz=0.0)
+    return Timeline(
+        kernel=f"{budget.kernel} (predicted)", warps=warps, roles=totals, sites=(), never_visited=(), sm_mhz=0.0
+    )
 
 
 def _warp(

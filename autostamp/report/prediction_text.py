@@ -66,9 +66,7 @@ def _mark(is_bottleneck: bool) -> str:
 
 
 def _roles(found: Prediction) -> list[str]:
-    rows = [
-        (each.role, str(each.resource), _number(each.busy), f"{100 * each.idle:.0f} %") for each in found.roles
-    ]
+    rows = [(each.role, str(each.resource), _number(each.busy), f"{100 * each.idle:.0f} %") for each in found.roles]
     return table(("role", "busiest resource", "busy cycles", "predicted idle"), rows) if rows else []
 
 
@@ -81,7 +79,8 @@ def _sensitivities(found: Prediction) -> list[str]:
 
 
 def _blind_spots(spots: Iterable[str], width: int) -> list[str]:
-    lines = [line for each in dict.fromkeys(spots) for line in textwrap.wrap(each, width, initial_indent="- ", subsequent_indent="  ")]
+    wrapped = (textwrap.wrap(each, width, initial_indent="- ", subsequent_indent="  ") for each in dict.fromkeys(spots))
+    lines = [line for each in wrapped for line in each]
     return ["What this leaves out:", *lines] if lines else []
 
 

@@ -352,3 +352,13 @@ def test_hand_offs_on_the_path_are_the_residual_of_a_ring_without_them():
     whole = replace(ring, hand_off=(Step("full", 40, is_latency=True), Step("empty", 40, is_latency=True)))
     right = against(run, Budget("ring", "simulator", "one stage", (row("mma", Resource.TENSOR, 0.9),), rings=(whole,)))
     assert (right.residual, parts(right)[PartKind.HAND_OFF], right.finding) == (0, 0, Finding.AT_BOUND)
+
+
+def test_without_a_critical_path_nothing_is_split():
+    trace, timeline = simulate_ring([20] * USES, [[50] * USES], 3)
+    flow = replace(explain(trace, timeline), path=None)
+    found = reconcile(timeline, flow, predicted(budget(row("mma", Resource.TENSOR, 40))))
+    assert {part.kind: part.observed for part in found.parts} == dict.fromkeys(PartKind)
+    assert parts(found)[PartKind.UNEXPLAINED] == found.residual == 10 * UNIT
+    assert (found.direction.holds, found.stalls) == (None, ())
+    assert "no critical path was found" in as_text(found)

@@ -7,31 +7,40 @@ from collections import defaultdict
 from itertools import combinations
 from typing import Final
 
-from autostamp.model.budget import BoundKind, Budget, Prediction
-from autostamp.model.flow import Flow, Steady
+from autostamp.model.budget import Bound, BoundKind, Budget, Prediction
+from autostamp.model.flow import Flow, PathKind
 from autostamp.model.reconciliation import Direction, Ranking, RoleCheck
-from autostamp.predict.measured import path_work
+
+_DONE: Final = frozenset({PathKind.ACTIVE, PathKind.UNTRACKED, PathKind.TRANSFER})
 
 TIE: Final = 0.05
 """Idle shares this close are not ranked: no rate is known much better."""
 
 
-def direction(budget: Budget, prediction: Prediction, flow: Flow, steady: Steady) -> Direction:
-    """Who should bind and who does: a bound is a role's where the role's rows, or its end of the ring, make it."""
-    bound = prediction.bottleneck
-    if bound.kind is BoundKind.RESOURCE:
-        expected = tuple(dict.fromkeys(row.role for row in budget.rows if row.resource == bound.name))
-    elif bound.kind is BoundKind.CREDIT:
-        ring = next((ring for ring in budget.rings if ring.name == bound.name), None)
-        expected = (ring.producer, ring.consumer) if ring else ()
-    else:
-        named = set(bound.name.split(" -> "))
-        expected = tuple(role.role for role in prediction.roles if role.role in named)
-    shares: dict[str, float] = defaultdict(float)
-    for (role, _), cycles in path_work(flow.path, steady.iterations).items():
-        shares[role] += cycles
-    most = max(shares, key=lambda role: shares[role], default="")
+def direction(budget: Budget, prediction: Prediction, flow: Flow) -> Direction:
+    """Who should bind and who does: roles of the binding bound and of those close to it; and the role that most of the critical
+    path is, in work and in the transfers that it issued.
+    """
+    bounds = (prediction.bottleneck, *prediction.co_bottlenecks)
+    expected = tuple(dict.fromkeys(role for bound in bounds for role in _roles_of(bound, budget, prediction)))
+    cycles: dict[str, int] = defaultdict(int)
+    for part in flow.path.parts if flow.path else ():
+        if part.kind in _DONE:
+            cycles[part.role] += part.end - part.start
+    most = max(cycles, key=lambda role: cycles[role], default="")
     return Direction(expected, most, most in expected if expected and most else None)
+
+
+def _roles_of(bound: Bound, budget: Budget, prediction: Prediction) -> tuple[str, ...]:
+    """Whose rows, or ends of the ring, or phases make a bound."""
+    if bound.kind is BoundKind.RESOURCE:
+        return tuple(row.role for row in budget.rows if row.resource == bound.name)
+    if bound.kind is BoundKind.CREDIT:
+        return tuple(
+            role for ring in budget.rings if ring.name == bound.name for role in (ring.producer, ring.consumer)
+        )
+    named = set(bound.name.split(" -> "))
+    return tuple(role.role for role in prediction.roles if role.role in named)
 
 
 def ranking(checks: tuple[RoleCheck, ...]) -> Ranking:

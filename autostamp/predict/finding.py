@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from autostamp.model.reconciliation import Finding, PathStall, Period, Trial
+from autostamp.model.reconciliation import Direction, Finding, PathStall, Period, Ranking, Trial
 from autostamp.predict.trials import TOLERANCE
 
 
-def finding_of(explained: float, share: float, over: tuple[tuple[str, float], ...]) -> Finding:
-    """A refuted bound first; then the model is at fault until it explains all but `share`."""
+def finding_of(
+    explained: float, share: float, over: tuple[tuple[str, float], ...], found: Direction, order: Ranking
+) -> Finding:
+    """A refuted bound first; then the model is at fault until direction and order are right and it explains all but `share`."""
     if over:
         return Finding.MODEL_ERROR
-    if explained < 1 - share:
+    if found.holds is False or order.swapped or explained < 1 - share:
         return Finding.INCOMPLETE
     return Finding.AT_BOUND if explained >= 1 - TOLERANCE else Finding.KERNEL
 
@@ -23,6 +25,8 @@ def headline(
     over: tuple[tuple[str, float], ...],
     trials: tuple[Trial, ...],
     stalls: tuple[PathStall, ...],
+    found: Direction,
+    order: Ranking,
 ) -> str:
     """One sentence, with the change that gains most, or the stall that is worth most."""
     if finding is Finding.MODEL_ERROR:
@@ -30,7 +34,10 @@ def headline(
         what = "clean" if period.ratio else "measured"
         return f"model error: the bound of {name}, {cycles:,.0f} cycles, is above the {what} {period.clean:,.0f}"
     if finding is Finding.INCOMPLETE:
-        said = f"the model is incomplete: it explains {100 * explained:.0f} % of the period"
+        wrong = [] if found.holds is not False else [f"{found.measured} binds, not {' and '.join(found.predicted)}"]
+        wrong += [f"{less} idles more than {more}" for more, less in order.swapped]
+        against = f"against the prediction {', and '.join(wrong)}; " if wrong else ""
+        said = f"the model is incomplete: {against}it explains {100 * explained:.0f} % of the period"
         if not trials:
             return f"{said}, and nothing that was tried explains more"
         first = trials[0]

@@ -80,7 +80,8 @@ class _Run:
         names = self.places, self.barriers
         stalls = path_stalls(self.timeline, self.flow, self.steady, budget, prediction, self.period, names)
         explained = prediction.period / self.period.clean
-        finding = finding_of(explained, self.share, over)
+        found, order = direction(budget, prediction, self.flow), ranking(checks)
+        finding = finding_of(explained, self.share, over, found, order)
         return Reconciliation(
             kernel=self.timeline.kernel,
             trace=self.timeline.trace,
@@ -89,8 +90,8 @@ class _Run:
             period=self.period,
             residual=self.period.mean - prediction.period,
             explained=explained,
-            direction=direction(budget, prediction, self.flow, self.steady),
-            ranking=ranking(checks),
+            direction=found,
+            ranking=order,
             roles=checks,
             parts=split(self.timeline, self.flow, self.steady, budget, prediction, self.period, untracked),
             regions=untracked,
@@ -98,7 +99,7 @@ class _Run:
             stalls=stalls,
             over=over,
             finding=finding,
-            headline=headline(finding, explained, self.period, over, trials, stalls),
+            headline=headline(finding, explained, self.period, over, trials, stalls, found, order),
             share=self.share,
             is_written_after=None,
             notes=tuple(_notes(checks, self.flow, self.period)),

@@ -214,9 +214,29 @@ def test_ranking_tells_which_roles_changed_places():
     assert found.ranking.measured == ("mma", "load")
     assert found.ranking.swapped == (("load", "mma"),)
     assert found.direction.holds is False
+    # The period fits all the same, by chance: the model is not trusted.
+    assert (found.explained, found.finding) == (1, Finding.INCOMPLETE)
+    assert "against the prediction load binds, not mma, and mma idles more than load" in found.headline
     text = as_text(found)
     assert "direction is wrong" in text
     assert "ranking by idle is wrong" in text
+
+
+def test_bounds_that_are_close_bind_together():
+    # Both take 40: whichever the path lies in was predicted.
+    found = against(
+        simulate_ring([40] * USES, [[40] * USES], 2),
+        budget(row("load", Resource.TMA_ISSUE, 40), row("mma", Resource.TENSOR, 40)),
+    )
+    assert set(found.direction.predicted) == {"load", "mma"}
+    assert (found.direction.holds, found.finding) == (True, Finding.AT_BOUND)
+
+
+def test_a_transfer_on_the_path_is_of_the_role_that_issued_it():
+    # 6000 of 7180 are copies of the load warp, which works for 200 only.
+    rows = (row("load", Resource.TMA_BYTES, 6.5), row("mma", Resource.TENSOR, 0.9))
+    found = against(copied_run(200, 6000, 900, 40), budget(*rows))
+    assert (found.direction.predicted, found.direction.measured, found.direction.holds) == (("load",), "load", True)
 
 
 def test_roles_of_the_budget_may_be_called_otherwise():

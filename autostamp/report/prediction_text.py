@@ -33,8 +33,11 @@ def _number(value: float) -> str:
 def _budget(budget: Budget) -> list[str]:
     rows = [_row(each, budget.smem_write_share) for each in sorted(budget.rows, key=lambda one: -one.cycles)]
     lines = table(("resource", "role", "what", "work", "rate", "cycles", "from"), rows) if rows else []
-    sources = dict.fromkeys(f"{each.origin}: {each.source}" for each in budget.rows if each.source)
-    return [*lines, *(f"  from {each}" for each in sources)]
+    sources: dict[str, list[str]] = {}
+    for each in budget.rows:
+        if each.source and each.source not in sources.setdefault(str(each.origin), []):
+            sources[str(each.origin)].append(each.source)
+    return [*lines, *(f"  {origin}: {'; '.join(found)}" for origin, found in sources.items())]
 
 
 def _row(each: ResourceRow, share: float) -> tuple[str, ...]:

@@ -31,6 +31,9 @@ EPILOGUES = frozenset({"store", "compute", "copy"})
 """Roles that may work once a tile: their loop is left out where it is not as deep as the others."""
 
 
+OWN_STORES = frozenset({"STS", "STSM", "LDTM", "LDT"})
+
+
 @dataclass(frozen=True, slots=True)
 class RunKnowledge:
     """What a run says: its kernel's name, warps by role, rings, and CTAs (0: unknown). `digest` is of its sources."""
@@ -206,7 +209,8 @@ def _launch_bounds(path: Path, kernel: str, loops: Mapping[str, LoopReport]) -> 
 
     found = {}
     for role, what in (("load", "loads"), ("store", "stores")):
-        if role in loops:
+        # Warps that also write what TMA then stores are as many as they like.
+        if role in loops and not OWN_STORES & set(loops[role].facts.counts):
             found[role] = (1, f"as TMA {what} are issued by one thread")
     if "mma" in loops and any(each.opcode.startswith("UTC") for each in loops["mma"].facts.mma):
         found["mma"] = (1, "as tcgen05.mma is issued by one thread")

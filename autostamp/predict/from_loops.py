@@ -130,6 +130,8 @@ def _moved(loop: RoleLoop, table: MachineTable) -> tuple[list[ResourceRow], list
             rows.append(row(table, loop.role, resource, text, work, name, origin=Origin.CUBIN, source=loop.source))
         elif size:
             blind.append(f"{what} of {loop.role} are left out: {table.product} has no constant {name}")
+    if moved.shared_read and "smem" in table.constants:
+        blind.append(f"LDS of {loop.role}: every lane is taken to read bytes of its own; what lanes share takes less")
     return rows, blind
 
 

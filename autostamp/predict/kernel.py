@@ -29,7 +29,7 @@ class RoleLoop:
     @property
     def source(self) -> str:
         """Where its instructions were counted."""
-        return f"loop {self.facts.start:#06x}-{self.facts.end:#06x} of the cubin"
+        return f"loop {self.facts.start:#06x}-{self.facts.end:#06x}"
 
 
 @dataclass(frozen=True, slots=True)

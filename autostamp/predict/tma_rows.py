@@ -25,7 +25,8 @@ def tma_rows(kernel: Kernel, loop: RoleLoop, given: Given, table: MachineTable) 
         issue = _Loads(table, role, Origin.CUBIN, loop.source)
         rows.append(issue.row(Resource.TMA_ISSUE, f"{issued} loads", issued * loop.trips, "tma_issue"))
     elif issued:
-        blind.append(f"issue of {issued} TMA loads of {role}: {table.product} has no constant tma_issue")
+        loads = f"{issued} TMA load{'s' if issued != 1 else ''}"
+        blind.append(f"issue of {loads} of {role}: {table.product} has no constant tma_issue")
     size, origin, source, note = _tma_bytes(kernel, loop, said, given)
     if not size:
         missing = f"bytes of {role}'s TMA loads: {note}; roles.{role}.tma_bytes gives them"

@@ -105,7 +105,7 @@ def test_a_loop_of_a_whole_tile_is_left_out_unless_trips_say_how_often():
     kernel = replace(GEMM, loops=(*GEMM.loops, store), all_roles=("mma", "load", "store"))
     budget = budget_of(kernel, H200, Given())
     assert cycles(budget) == cycles(budget_of(GEMM, H200, Given()))
-    assert "loop 0x0100-0x0200 of the cubin (store) is left out as work of a whole tile" in " ".join(budget.blind_spots)
+    assert "loop 0x0100-0x0200 (store) is left out as work of a whole tile" in " ".join(budget.blind_spots)
     counted = budget_of(kernel, H200, Given(roles={"store": GivenRole(trips=0.25)}))
     # Four instructions, a quarter of a trip, four slots a cycle.
     assert cycles(counted)["store", Resource.ISSUE] == 0.25

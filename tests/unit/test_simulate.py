@@ -14,6 +14,8 @@ from autostamp.model.budget import Budget, Dependency, Origin, Resource, Resourc
 from autostamp.model.timeline import State
 from autostamp.predict.bounds import predict
 from autostamp.predict.simulate import Simulation, simulate
+from autostamp.predict.simulated_manifest import manifest_of
+from autostamp.report.svg import timeline_svg
 
 
 def row(role: str, resource: Resource, cycles: float, *, is_write: bool = False) -> ResourceRow:
@@ -179,3 +181,18 @@ def test_what_cannot_be_played(budget, iterations):
     with pytest.raises(AutostampError) as caught:
         simulate(budget, iterations)
     assert caught.value.diagnostic.code == "AS7106"
+
+
+def test_the_timeline_can_be_drawn_as_a_recorded_one():
+    budget = ring_budget(20, 50, 3)
+    played = simulate(budget, 6)
+    manifest = manifest_of(budget, played)
+    (kernel,) = manifest.traces
+    assert [(each.label, each.stages) for each in kernel.barriers] == [("K", 3)]
+    assert [(each.number, each.role, each.side, each.barrier) for each in kernel.instances] == [
+        (1, "mma", "full", 1),
+        (2, "load", "empty", 1),
+    ]
+    drawn = timeline_svg([played.timeline], manifest)
+    assert "ring (predicted)" in drawn
+    assert "K[2]" in drawn or "K[0]" in drawn

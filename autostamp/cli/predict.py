@@ -39,6 +39,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--trace", type=int, metavar="N", help="Kernel trace number N of RUN.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the prediction to a file.")
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw the predicted timeline.")
 @output_options
 def command(
     target: Path,
@@ -49,6 +50,7 @@ def command(
     pattern: str,
     trace: int | None,
     output: Path | None,
+    svg: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -68,10 +70,7 @@ def command(
     text, given = _budget_text(budget)
     table = _table(machine or (text.machine if text else ""), machine_file, run)
     found = _predict(code, run, pattern, table, text, given)
-    if output is not None:
-        from autostamp.runtime.prediction_file import write_prediction
-
-        write_prediction(output, found)
+    _write(found, output, svg, quiet)
     if as_json:
         click.echo(json.dumps(_as_object(found), indent=2))
     else:
@@ -79,8 +78,32 @@ def command(
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
         click.echo(as_text(found.budget, found.prediction, table.title, width), nl=False)
-    if output is not None and not quiet:
-        click.echo(f"wrote {output}: hold it against a run with `autostamp reconcile RUN {output}`", err=True)
+
+
+def _write(found: PredictionFile, output: Path | None, svg: Path | None, quiet: bool) -> None:
+    """Both files are made before either is written, so that a refusal leaves nothing behind."""
+    from autostamp.runtime.manifest_file import write_all
+    from autostamp.runtime.prediction_file import encode
+
+    if output is not None and output == svg:
+        raise AutostampError.of("AS9001", detail=f"-o and --svg are both {svg}")
+    made: dict[Path, bytes] = {}
+    said = []
+    if output is not None:
+        made[output] = encode(found)
+        said.append(f"wrote {output}: hold it against a run with `autostamp reconcile RUN {output}`")
+    if svg is not None:
+        from autostamp.predict.simulate import simulate
+        from autostamp.predict.simulated_manifest import manifest_of
+        from autostamp.report.svg import timeline_svg
+
+        played = simulate(found.budget)
+        made[svg] = timeline_svg([played.timeline], manifest_of(found.budget, played)).encode()
+        alone = "" if found.budget.rings else "; no ring is known, so roles are drawn without waiting for each other"
+        said.append(f"wrote {svg}: {len(played.spans) // len(played.roles)} iterations{alone}")
+    write_all(made)
+    for each in said if not quiet else ():
+        click.echo(each, err=True)
 
 
 def _budget_text(path: Path | None) -> tuple[BudgetText | None, bytes | None]:

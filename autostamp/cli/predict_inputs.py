@@ -27,6 +27,13 @@ WARPS_OF_LOAD_GROUP = 4
 """Warps of the warpgroup that a Hopper kernel gives to its loads, most of which do nothing."""
 
 
+EPILOGUES = frozenset({"store", "compute", "copy"})
+"""Roles that may work once a tile: their loop is left out where it is not as deep as the others."""
+
+
+OWN_STORES = frozenset({"STS", "STSM", "LDTM", "LDT"})
+
+
 @dataclass(frozen=True, slots=True)
 class RunKnowledge:
     """What a run says: its kernel's name, warps by role, rings, and CTAs (0: unknown). `digest` is of its sources."""
@@ -168,11 +175,13 @@ def _role_loops(facts: CubinFacts, path: Path, run: RunKnowledge | None, given: 
     chosen = _chosen(report.loops, given, facts.kernel)
     bounds = {} if run is not None else _launch_bounds(path, facts.kernel, chosen)
     code = Definitions(facts.instructions)
+    inner = max((each.facts.depth for role, each in chosen.items() if role not in EPILOGUES), default=0)
     found = []
     for role, loop in chosen.items():
         warps, source = (run.warps.get(role, 0), "") if run is not None else bounds.get(role, (0, ""))
         moved = traffic(read.trip_at(loop.facts.start).instructions, code)
-        found.append(RoleLoop(role, warps, source, loop.facts, moved, loop.copies))
+        is_outer = role in EPILOGUES and loop.facts.depth < inner
+        found.append(RoleLoop(role, warps, source, loop.facts, moved, loop.copies, is_outer))
     return tuple(found)
 
 
@@ -199,13 +208,16 @@ def _launch_bounds(path: Path, kernel: str, loops: Mapping[str, LoopReport]) -> 
     from autostamp.runtime.launch_bounds import threads
 
     found = {}
-    if "load" in loops:
-        found["load"] = (1, "as TMA loads are issued by one thread")
+    for role, what in (("load", "loads"), ("store", "stores")):
+        # Warps that also write what TMA then stores are as many as they like.
+        if role in loops and not OWN_STORES & set(loops[role].facts.counts):
+            found[role] = (1, f"as TMA {what} are issued by one thread")
     if "mma" in loops and any(each.opcode.startswith("UTC") for each in loops["mma"].facts.mma):
         found["mma"] = (1, "as tcgen05.mma is issued by one thread")
         return found
     count = threads(path).get(kernel, 0) // 32
-    if set(loops) == {"load", "mma"} and count > WARPS_OF_LOAD_GROUP and count % WARPS_OF_LOAD_GROUP == 0:
+    is_plain = "mma" in loops and set(loops) <= {"load", "mma", "store"}
+    if is_plain and count > WARPS_OF_LOAD_GROUP and count % WARPS_OF_LOAD_GROUP == 0:
         how = f"the {count} of its launch bounds less one warpgroup that loads"
         found["mma"] = (count - WARPS_OF_LOAD_GROUP, how)
     return found

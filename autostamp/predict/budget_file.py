@@ -31,7 +31,7 @@ _TOP: Final = (
     "dependencies",
     "overrides",
 )
-_ROLE: Final = ("warps", "trips", "loop", "tma_bytes", "l2_bytes", "hbm_bytes")
+_ROLE: Final = ("warps", "trips", "loop", "tma_bytes", "l2_bytes", "hbm_bytes", "leave_out")
 _ROW: Final = ("role", "resource", "what", "work", "constant", "source", "is_write", "replaces")
 _RING: Final = ("stages", "producer", "consumer", "fill", "consume", "hand_off", "leave_out")
 _DEPENDENCY: Final = ("start", "end", "distance", "steps")
@@ -194,17 +194,15 @@ def _override(reader: _Reader, name: str, entry: object) -> Constant:
 def _role(reader: _Reader, table: MachineTable, name: str, entry: object) -> GivenRole:
     at = f"roles.{name}"
     found = reader.known(entry, _ROLE, at)
-    trips = found.get("trips", 1.0)
-    if not _is_number(trips) or not 0 < trips < float("inf"):
+    trips = found.get("trips", 0.0)
+    if "trips" in found and (not _is_number(trips) or not 0 < trips < float("inf")):
         raise AutostampError.of("AS7106", what=f"{reader.path}, {at}.trips", detail=f"{trips} must be above zero")
     loop = found.get("loop", -1)
     if isinstance(loop, bool) or not isinstance(loop, int):
         raise reader.wrong(f"{at}.loop", f"{loop} is no byte address (0x05a0, without quotes)")
+    tma, l2, hbm = (reader.amount(found, key, "B", at, table) for key in ("tma_bytes", "l2_bytes", "hbm_bytes"))
     return GivenRole(
-        reader.count(found, "warps", at),
-        float(trips),
-        loop,
-        *(reader.amount(found, key, "B", at, table) for key in ("tma_bytes", "l2_bytes", "hbm_bytes")),
+        reader.count(found, "warps", at), float(trips), loop, tma, l2, hbm, reader.flag(found, "leave_out", at)
     )
 
 

@@ -15,7 +15,7 @@ from autostamp.predict.kernel import Kernel, RoleLoop
 from autostamp.predict.known_rings import budget_rings
 from autostamp.predict.mma_rows import check_arch, dtype, shape_rows, why_not
 from autostamp.predict.tma_rows import tma_rows
-from autostamp.predict.work import row, write_share
+from autostamp.predict.work import row, warps_text, write_share
 
 
 def budget_of(kernel: Kernel, table: MachineTable, given: Given) -> Budget:
@@ -27,10 +27,15 @@ def budget_of(kernel: Kernel, table: MachineTable, given: Given) -> Budget:
     _check_roles(kernel, given)
     rows: list[ResourceRow] = []
     blind = list(kernel.notes)
-    for loop in kernel.loops:
-        found, missing = _loop_rows(kernel, loop, given, table)
-        rows += found
-        blind += missing
+    loops: list[RoleLoop] = []
+    for each in kernel.loops:
+        loop, notes = _said(each, given)
+        blind += notes
+        if loop is not None:
+            found, missing = _loop_rows(kernel, loop, given, table)
+            loops.append(loop)
+            rows += found
+            blind += missing
     rows = _with_given(rows, given)
     rings, missing = budget_rings(kernel, rows, given, table)
     if not rows and not rings and not given.dependencies:
@@ -43,7 +48,7 @@ def budget_of(kernel: Kernel, table: MachineTable, given: Given) -> Budget:
     return Budget(
         kernel=kernel.name,
         machine=table.product,
-        iteration=given.iteration or _iteration(kernel.loops, given),
+        iteration=given.iteration or _iteration(loops),
         rows=tuple(rows),
         dependencies=given.dependencies,
         rings=rings,
@@ -61,32 +66,43 @@ def _check_roles(kernel: Kernel, given: Given) -> None:
             )
 
 
-def _loop_rows(
-    kernel: Kernel, loop: RoleLoop, given: Given, table: MachineTable
-) -> tuple[list[ResourceRow], list[str]]:
+def _said(loop: RoleLoop, given: Given) -> tuple[RoleLoop | None, list[str]]:
+    """The loop as the user has it, None where it does not count, and what is to be said of it."""
     said = given.roles.get(loop.role, GivenRole())
-    warps = said.warps or loop.warps
-    if not warps:
-        raise AutostampError.of("AS7123", kernel=kernel.name, role=loop.role)
-    facts = loop.facts
-    source = f"cubin, loop {facts.start:#06x}-{facts.end:#06x}"
-    rows: list[ResourceRow] = []
-    blind = [] if said.warps or not loop.warps_source else [f"warps of {loop.role}: {warps}, {loop.warps_source}"]
-    if loop.copies > 1 and said.trips == 1:
-        blind.append(
+    is_wanted = said.trips or said.loop >= 0
+    if said.is_left_out:
+        return None, []
+    if loop.is_outer and not is_wanted:
+        why = f"it is not as deep as the others; roles.{loop.role}.trips counts it"
+        return None, [f"{loop.source} ({loop.role}) is left out as work of a whole tile: {why}"]
+    notes = [f"warps of {loop.role}: {loop.warps}, {loop.warps_source}"] if loop.warps_source and not said.warps else []
+    if loop.copies > 1 and not said.trips:
+        notes.append(
             f"a trip of {loop.role} is {loop.copies} alike parts and counts as one iteration;"
             f" roles.{loop.role}.trips says otherwise"
         )
+    return replace(loop, warps=said.warps or loop.warps, trips=said.trips or 1.0), notes
+
+
+def _loop_rows(
+    kernel: Kernel, loop: RoleLoop, given: Given, table: MachineTable
+) -> tuple[list[ResourceRow], list[str]]:
+    if not loop.warps:
+        raise AutostampError.of("AS7123", kernel=kernel.name, role=loop.role)
+    facts, warps = loop.facts, loop.warps
+    rows: list[ResourceRow] = []
+    blind: list[str] = []
     for shape in facts.mma:
         check_arch(shape, table, kernel.name)
         if reason := why_not(shape, table):
             blind.append(f"{loop.role}: {reason}")
         else:
-            rows += shape_rows(shape, warps, said.trips, table, loop.role, source)
-    counted, missing = instruction_rows(facts.counts, warps, table, loop.role, source, _made(kernel.loops))
-    rows += [_times(each, said.trips) for each in counted]
-    traffic_rows, more = _traffic(kernel, loop, said, given, warps, table)
-    return [*rows, *traffic_rows], [*blind, *missing, *more]
+            rows += shape_rows(shape, loop, table)
+    counted, missing = instruction_rows(facts.counts, warps, table, loop.role, loop.source, _made(kernel.loops))
+    rows += [_times(each, loop.trips) for each in counted]
+    moved, more = _moved(loop, table)
+    loads, others = tma_rows(kernel, loop, given, table)
+    return [*rows, *moved, *loads], [*blind, *missing, *more, *others]
 
 
 def _made(loops: Sequence[RoleLoop]) -> str:
@@ -99,12 +115,9 @@ def _times(one: ResourceRow, trips: float) -> ResourceRow:
     return one if trips == 1 else replace(one, work=one.work * trips, cycles=one.cycles * trips)
 
 
-def _traffic(
-    kernel: Kernel, loop: RoleLoop, said: GivenRole, given: Given, warps: int, table: MachineTable
-) -> tuple[list[ResourceRow], list[str]]:
-    """Shared memory by the role's own instructions, tensor memory, and what TMA brings."""
-    moved, role = loop.traffic, loop.role
-    source = f"cubin, loop {loop.facts.start:#06x}-{loop.facts.end:#06x}"
+def _moved(loop: RoleLoop, table: MachineTable) -> tuple[list[ResourceRow], list[str]]:
+    """Shared and tensor memory by the role's own loads and stores."""
+    moved = loop.traffic
     rows, blind = [], []
     for what, size, resource, name in (
         ("LDS and LDSM", moved.shared_read, Resource.SMEM, "smem"),
@@ -113,12 +126,13 @@ def _traffic(
         ("STTM", moved.tensor_stored, Resource.TMEM, "tmem_store"),
     ):
         if size and name in table.constants:
-            work, text = size * warps * said.trips, f"{what} of {warps} warps"
-            rows.append(row(table, role, resource, text, work, name, origin=Origin.CUBIN, source=source))
+            work, text = size * loop.warps * loop.trips, f"{what} of {warps_text(loop.warps)}"
+            rows.append(row(table, loop.role, resource, text, work, name, origin=Origin.CUBIN, source=loop.source))
         elif size:
-            blind.append(f"{what} of {role} are left out: {table.product} has no constant {name}")
-    tma, missing = tma_rows(kernel, loop, said, given, table)
-    return [*rows, *tma], [*blind, *missing]
+            blind.append(f"{what} of {loop.role} are left out: {table.product} has no constant {name}")
+    if moved.shared_read and "smem" in table.constants:
+        blind.append(f"LDS of {loop.role}: every lane is taken to read bytes of its own; what lanes share takes less")
+    return rows, blind
 
 
 def _with_given(rows: list[ResourceRow], given: Given) -> list[ResourceRow]:
@@ -126,11 +140,10 @@ def _with_given(rows: list[ResourceRow], given: Given) -> list[ResourceRow]:
     return [each for each in rows if (each.role, each.resource) not in replaced] + [each.row for each in given.rows]
 
 
-def _iteration(loops: Sequence[RoleLoop], given: Given) -> str:
-    trips = {loop.role: given.roles.get(loop.role, GivenRole()).trips for loop in loops}
-    if all(each == 1 for each in trips.values()):
-        return "one trip through each role's main loop"
-    return ", ".join(f"{count:g} trips of {role}" for role, count in trips.items())
+def _iteration(loops: Sequence[RoleLoop]) -> str:
+    if all(loop.trips == 1 for loop in loops):
+        return "one trip through each role's main loop" if loops else "as the budget file has it"
+    return ", ".join(f"{loop.trips:g} trips of {loop.role}" for loop in loops)
 
 
 def _always(table: MachineTable) -> Iterator[str]:

@@ -13,16 +13,17 @@ from autostamp.model.budget import Dependency, ResourceRow, Step
 class GivenRole:
     """One role. Zero and -1 are unsaid.
 
-    `warps` run its main loop, which begins at byte address `loop`, and `trips` of them are one iteration. TMA brings `tma_bytes`
-    into this CTA's shared memory in an iteration, of which `l2_bytes` and `hbm_bytes` come out of L2 and device memory for it.
+    `warps` run its main loop, which begins at byte address `loop`, and `trips` through it are one iteration. In an iteration TMA
+    brings `tma_bytes` into this CTA's shared memory, for which `l2_bytes` come out of L2 and `hbm_bytes` out of device memory.
     """
 
     warps: int = 0
-    trips: float = 1.0
+    trips: float = 0.0
     loop: int = -1
     tma_bytes: float = 0.0
     l2_bytes: float = 0.0
     hbm_bytes: float = 0.0
+    is_left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

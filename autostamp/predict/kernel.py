@@ -11,7 +11,11 @@ from autostamp.model.loop_traffic import LoopTraffic
 
 @dataclass(frozen=True, slots=True)
 class RoleLoop:
-    """One role's main loop. `warps` run it, found as `warps_source` says (0: unknown); `copies` alike parts are one trip."""
+    """One role's main loop. `warps` run it, found as `warps_source` says (0: unknown); `copies` alike parts are one trip.
+
+    `trips` through it are one iteration. `is_outer`: it stands around the loops of other roles, or beside what stands around
+    them, and is run once for many of their trips.
+    """
 
     role: str
     warps: int
@@ -19,6 +23,13 @@ class RoleLoop:
     facts: LoopFacts
     traffic: LoopTraffic
     copies: int = 1
+    is_outer: bool = False
+    trips: float = 1.0
+
+    @property
+    def source(self) -> str:
+        """Where its instructions were counted."""
+        return f"loop {self.facts.start:#06x}-{self.facts.end:#06x}"
 
 
 @dataclass(frozen=True, slots=True)

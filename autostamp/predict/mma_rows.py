@@ -10,8 +10,9 @@ from autostamp.diagnostics import AutostampError
 from autostamp.model.budget import Origin, Resource, ResourceRow
 from autostamp.model.loop import MmaShape
 from autostamp.model.machine import MachineTable
+from autostamp.predict.kernel import RoleLoop
 from autostamp.predict.laws import Mma, Operand, dtype_of, flop, operand_bytes
-from autostamp.predict.work import FLOP_LAW, OPERAND_LAW, row, tensor_constant
+from autostamp.predict.work import FLOP_LAW, OPERAND_LAW, row, tensor_constant, warps_text
 
 WARPGROUP: Final = 4
 """Warps that run one warpgroup instruction together."""
@@ -61,16 +62,15 @@ def per_cta(shape: MmaShape, warps: int) -> tuple[float, str]:
         return shape.count * warps / WARPGROUP, f"{shape.count} of each of {warps / WARPGROUP:g} warpgroups"
     if head.startswith(TENSOR_MEMORY):
         return shape.count, f"{shape.count}, issued by one thread"
-    return shape.count * warps, f"{shape.count} of each of {warps} warps"
+    return shape.count * warps, f"{shape.count} of each of {warps_text(warps)}"
 
 
-def shape_rows(
-    shape: MmaShape, warps: int, trips: float, table: MachineTable, role: str, source: str
-) -> Iterator[ResourceRow]:
+def shape_rows(shape: MmaShape, loop: RoleLoop, table: MachineTable) -> Iterator[ResourceRow]:
     """Tensor core, and shared memory where operands come from there: by the law of one instruction, times their number."""
     head = shape.opcode.split(".")[0]
-    number, counted = per_cta(shape, warps)
-    number *= trips
+    role, source = loop.role, loop.source
+    number, counted = per_cta(shape, loop.warps)
+    number *= loop.trips
     pair = 2 if "2CTA" in shape.opcode.split(".") else 1
     rows = shape.m // pair
     name = dtype(shape)

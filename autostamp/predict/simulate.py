@@ -21,6 +21,8 @@ from autostamp.model.timeline import RoleTotals, Signal, Slice, State, Timeline,
 from autostamp.predict.cycles import worst_cycle
 
 ITERATIONS: Final = 32
+TRACE: Final = 1
+"""Number of the kernel trace that the timeline names."""
 
 Point = tuple[str, int]
 """A ring or a phase, and the iteration in which it is reached."""
@@ -214,9 +216,8 @@ def _timeline(budget: Budget, roles: Sequence[str], spans: Sequence[Span], waits
     totals = tuple(
         RoleTotals(each.role, (each.warp,), each.span, each.stall, each.active, each.untracked) for each in warps
     )
-    return Timeline(
-        kernel=f"{budget.kernel} (predicted)", warps=warps, roles=totals, sites=(), never_visited=(), sm_mhz=0.0
-    )
+    name = f"{budget.kernel} (predicted)"
+    return Timeline(name, warps, totals, sites=(), never_visited=(), sm_mhz=0.0, trace=TRACE)
 
 
 def _warp(

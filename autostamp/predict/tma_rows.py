@@ -12,43 +12,31 @@ from autostamp.predict.given import Given, GivenRole
 from autostamp.predict.kernel import Kernel, RoleLoop
 from autostamp.predict.work import row
 
+LOADS: Final = ("UTMALDG", "UBLKCP")
 ANNOUNCED: Final = "amounts that the loop's mbarriers are told to expect (expect_tx)"
 
 
-def tma_rows(
-    kernel: Kernel, loop: RoleLoop, said: GivenRole, given: Given, table: MachineTable
-) -> tuple[list[ResourceRow], list[str]]:
-    """What TMA brings in an iteration: issue, the engine, writes to shared memory, L2 and device memory."""
-    counts, role = loop.facts.counts, loop.role
-    issued = counts.get("UTMALDG", 0) + counts.get("UBLKCP", 0)
+def tma_rows(kernel: Kernel, loop: RoleLoop, given: Given, table: MachineTable) -> tuple[list[ResourceRow], list[str]]:
+    """What TMA brings in an iteration: issue, the engine, writes to shared memory, L2 and device memory; and what is unknown."""
+    said, role = given.roles.get(loop.role, GivenRole()), loop.role
+    issued = sum(loop.facts.counts.get(each, 0) for each in LOADS)
     rows, blind = [], []
     if issued and "tma_issue" in table.constants:
-        what, source = f"{issued} loads", f"cubin, loop {loop.facts.start:#06x}-{loop.facts.end:#06x}"
-        rows.append(
-            row(
-                table,
-                role,
-                Resource.TMA_ISSUE,
-                what,
-                issued * said.trips,
-                "tma_issue",
-                origin=Origin.CUBIN,
-                source=source,
-            )
-        )
+        issue = _Loads(table, role, Origin.CUBIN, loop.source)
+        rows.append(issue.row(Resource.TMA_ISSUE, f"{issued} loads", issued * loop.trips, "tma_issue"))
     elif issued:
-        blind.append(f"issue of {issued} TMA loads of {role}: {table.product} has no constant tma_issue")
+        loads = f"{issued} TMA load{'s' if issued != 1 else ''}"
+        blind.append(f"issue of {loads} of {role}: {table.product} has no constant tma_issue")
     size, origin, source, note = _tma_bytes(kernel, loop, said, given)
     if not size:
-        return rows, blind + (
-            [f"bytes of {role}'s TMA loads: {note}; roles.{role}.tma_bytes gives them"] if issued else []
-        )
+        missing = f"bytes of {role}'s TMA loads: {note}; roles.{role}.tma_bytes gives them"
+        return rows, [*blind, missing] if issued else blind
     made = _Loads(table, role, origin, source)
     rows.append(made.row(Resource.SMEM, "TMA writes", size, "smem", is_write=True))
     if "tma_bytes" in table.constants:
         rows.append(made.row(Resource.TMA_BYTES, "TMA loads", size, "tma_bytes"))
-    memory, missing = _memory(kernel, made, size, said, given, table)
-    return [*rows, *memory], [*blind, *filter(None, [note]), *missing]
+    memory, unknown = _memory(kernel, made, size, given, table)
+    return [*rows, *memory], [*blind, *filter(None, [note]), *unknown]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +68,14 @@ def _tma_bytes(kernel: Kernel, loop: RoleLoop, said: GivenRole, given: Given) ->
         return 0.0, Origin.CUBIN, "", "an amount to expect is not constant"
     is_pair = any("2CTA" in shape.opcode.split(".") for each in kernel.loops for shape in each.facts.mma)
     note = f"TMA bytes of {loop.role}: half of what is announced, as a CTA pair shares its barrier" if is_pair else ""
-    return moved.announced * said.trips / (2 if is_pair else 1), Origin.CUBIN, ANNOUNCED, note
+    return moved.announced * loop.trips / (2 if is_pair else 1), Origin.CUBIN, ANNOUNCED, note
 
 
 def _memory(
-    kernel: Kernel, made: _Loads, size: float, said: GivenRole, given: Given, table: MachineTable
+    kernel: Kernel, made: _Loads, size: float, given: Given, table: MachineTable
 ) -> tuple[list[ResourceRow], list[str]]:
     """L2 and device memory. Their rates hold for all SMs at once, so fewer SMs take their part of the time."""
+    said = given.roles.get(made.role, GivenRole())
     active = given.active_sms or kernel.active_sms
     sms = table.constants["sms"].value if "sms" in table.constants else 0.0
     share = min(active / sms, 1.0) if active and sms else 1.0

@@ -124,6 +124,11 @@ def convert_row(table: MachineTable, role: str, count: float, dtype: str) -> Res
     return row(table, role, Resource.CONVERT, what, count / 2, name, origin=Origin.SHAPE, source=source)
 
 
+def warps_text(count: int) -> str:
+    """A number of warps for a reader."""
+    return f"{count} warp{'s' if count != 1 else ''}"
+
+
 def conversion_constant(dtype: str) -> str:
     """Name of the rate at which two f32 values become a pair of `dtype`."""
     return f"cvt_{_FORMATS.get(dtype, dtype)}x2"

@@ -16,7 +16,7 @@ def as_text(budget: Budget, found: Prediction, title: str, width: int = 120) -> 
     """All of it; `title` is the machine's."""
     parts = [
         [f"{budget.kernel} on {title}", f"one iteration: {budget.iteration}"],
-        _budget(budget),
+        _budget(budget, width),
         _bounds(found),
         _roles(found),
         _sensitivities(found),
@@ -30,11 +30,16 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
-def _budget(budget: Budget) -> list[str]:
+def _budget(budget: Budget, width: int) -> list[str]:
     rows = [_row(each, budget.smem_write_share) for each in sorted(budget.rows, key=lambda one: -one.cycles)]
     lines = table(("resource", "role", "what", "work", "rate", "cycles", "from"), rows) if rows else []
-    sources = dict.fromkeys(f"{each.origin}: {each.source}" for each in budget.rows if each.source)
-    return [*lines, *(f"  from {each}" for each in sources)]
+    sources: dict[str, list[str]] = {}
+    for each in budget.rows:
+        if each.source and each.source not in sources.setdefault(str(each.origin), []):
+            sources[str(each.origin)].append(each.source)
+    for origin, found in sources.items():
+        lines += textwrap.wrap(f"{origin}: {'; '.join(found)}", width, initial_indent="  ", subsequent_indent="    ")
+    return lines
 
 
 def _row(each: ResourceRow, share: float) -> tuple[str, ...]:

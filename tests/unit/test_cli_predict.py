@@ -88,6 +88,17 @@ def test_json_is_what_the_file_holds(budget, tmp_path, capsys):
     assert json.loads(shown.out) == json.loads((tmp_path / "p.json").read_text())
 
 
+def test_the_predicted_timeline_is_drawn(budget, tmp_path, capsys):
+    out = tmp_path / "p.svg"
+    assert main(["predict", str(CUDA), "--budget", str(budget), "--svg", str(out)]) == 0
+    assert f"wrote {out}: 32 iterations\n" in capsys.readouterr().err
+    assert "gemm_ws (predicted)" in out.read_text()
+    budget.write_text(BUDGET.replace("[rings.RING]", '[rings."full/empty"]\nleave_out = true'))
+    assert main(["predict", str(CUDA), "--budget", str(budget), "--svg", str(out)]) == 0
+    assert "no ring is known" in capsys.readouterr().err
+    assert main(["predict", str(CUDA), "--budget", str(budget), "--svg", str(out), "-o", str(out)]) == 2
+
+
 def test_rings_of_a_run_are_those_of_its_main_loop(tmp_path, capsys):
     path = tmp_path / "b.toml"
     path.write_text('[[rows]]\nrole = "mma"\nresource = "tensor"\nwork = "8388608 FLOP"\nconstant = "tensor_fp16"\n')

@@ -100,6 +100,20 @@ def test_trips_multiply_all_work_of_a_role():
     assert twice == pytest.approx({key: 2 * value for key, value in once.items()})
 
 
+def test_a_loop_of_a_whole_tile_is_left_out_unless_trips_say_how_often():
+    store = RoleLoop("store", 1, "", facts({"UTMASTG": 4}), LoopTraffic(), is_outer=True)
+    kernel = replace(GEMM, loops=(*GEMM.loops, store), all_roles=("mma", "load", "store"))
+    budget = budget_of(kernel, H200, Given())
+    assert cycles(budget) == cycles(budget_of(GEMM, H200, Given()))
+    assert "loop 0x0100-0x0200 (store) is left out as work of a whole tile" in " ".join(budget.blind_spots)
+    counted = budget_of(kernel, H200, Given(roles={"store": GivenRole(trips=0.25)}))
+    # Four instructions, a quarter of a trip, four slots a cycle.
+    assert cycles(counted)["store", Resource.ISSUE] == 0.25
+    silent = budget_of(kernel, H200, Given(roles={"store": GivenRole(is_left_out=True)}))
+    assert cycles(silent) == cycles(budget)
+    assert not [spot for spot in silent.blind_spots if "(store)" in spot]
+
+
 def test_warps_that_are_given_replace_those_found():
     budget = budget_of(GEMM, H200, Given(roles={"mma": GivenRole(warps=4)}))
     assert cycles(budget)["mma", Resource.TENSOR] == 256

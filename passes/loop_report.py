@@ -46,6 +46,10 @@ class KernelLoops:
             loops=tuple(self._loop(loop, roles[loop.header][0], loop.header in mains) for loop in self.found.work),
         )
 
+    def trip_at(self, address: int) -> Trip:
+        """One trip of the work loop whose first instruction stands there. Raises KeyError where none begins."""
+        return {self._address(loop): self.trips[loop.header] for loop in self.found.work}[address]
+
     def _role(self, loop: Loop) -> tuple[str, int]:
         counted = loop_mix.facts(self.facts.kernel, self.found, loop, self.trips[loop.header])
         return loop_mix.role(counted.counts)

@@ -11,7 +11,7 @@ from typing import Final
 from autostamp.model.budget import Origin, Resource, ResourceRow
 from autostamp.model.machine import MachineTable
 from autostamp.predict.laws import check_sizes
-from autostamp.predict.work import LANES, conversion_constant, row
+from autostamp.predict.work import LANES, conversion_constant, row, warps_text
 
 _ALU: Final = ("FMNMX", "FSEL", "FSETP", "IADD3", "ISETP", "LEA", "LOP3", "PRMT", "SEL", "SHF", "VIMNMX")
 _PIPES: Final[Mapping[str, tuple[Resource, str]]] = MappingProxyType(
@@ -46,7 +46,7 @@ def instruction_rows(
     rows = []
     missing = []
     for (resource, name), count in sums.items():
-        what = f"{count} instructions of {warps} warps"
+        what = f"{count} instructions of {warps_text(warps)}"
         if name in table.constants:
             rows.append(
                 row(table, role, resource, what, count * warps * LANES, name, origin=Origin.CUBIN, source=source)
@@ -54,7 +54,7 @@ def instruction_rows(
         else:
             missing.append(f"{resource}: {table.product} has no constant {name}, so {what} ({role}) are not counted")
     if total := sum(counts.values()):
-        what = f"{total} instructions of {warps} warps"
+        what = f"{total} instructions of {warps_text(warps)}"
         rows.append(row(table, role, Resource.ISSUE, what, total * warps, "issue", origin=Origin.CUBIN, source=source))
     return tuple(rows), tuple(missing)
 

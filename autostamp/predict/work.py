@@ -17,7 +17,7 @@ FLOP_LAW: Final = "2 m n k"
 OPERAND_LAW: Final = "operands of every MMA instruction: FlashAttention-4, arXiv 2603.05451, section 3.1"
 SCALE_LAW: Final = "one byte for each block of elements, moved by tcgen05.cp"
 
-_WORK_UNITS: Final = {
+WORK_UNITS: Final = {
     "FLOP/clk/SM": "FLOP",
     "B/clk/SM": "B",
     "thread-instr/clk/SM": "thread-instr",
@@ -54,7 +54,7 @@ def row(
         resource,
         what,
         work,
-        _WORK_UNITS.get(rate.unit, rate.unit),
+        WORK_UNITS.get(rate.unit, rate.unit),
         name,
         rate.value,
         work * rate.value if is_duration else work / rate.value,
@@ -122,6 +122,11 @@ def convert_row(table: MachineTable, role: str, count: float, dtype: str) -> Res
     """`count` f32 values turned into `dtype`, two an instruction."""
     what, name, source = f"f32 to {dtype}", conversion_constant(dtype), "two values an instruction"
     return row(table, role, Resource.CONVERT, what, count / 2, name, origin=Origin.SHAPE, source=source)
+
+
+def warps_text(count: int) -> str:
+    """A number of warps for a reader."""
+    return f"{count} warp{'s' if count != 1 else ''}"
 
 
 def conversion_constant(dtype: str) -> str:

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`autostamp reconcile RUN prediction.json`: what was predicted against what was measured, and why they differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from autostamp.cli.options import json_option, no_color_option
+from autostamp.cli.traces import kernel_option, run_argument, select, trace_option
+from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
+
+if TYPE_CHECKING:
+    from autostamp.model.flow import Flow
+    from autostamp.model.lesson import Lesson
+    from autostamp.model.prediction_file import PredictionFile
+    from autostamp.model.reconciliation import Reconciliation
+    from autostamp.model.timeline import Timeline
+    from autostamp.model.trace import Trace
+    from autostamp.runtime.store import RunData
+
+SCHEMA_VERSION: Final = 1
+_FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One timeline of a run, explained, with the prediction that it is held against."""
+
+    run: RunData
+    trace: Trace
+    timeline: Timeline
+    flow: Flow
+    prediction: PredictionFile
+
+
+@click.command()
+@run_argument
+@click.argument("prediction", metavar="prediction.json", type=_FILE)
+@click.option(
+    "--fail-over",
+    type=click.FloatRange(min=0),
+    metavar="PERCENT",
+    help="Exit status 1 where the predicted period is further off the clean one (the measured one, where that is unknown).",
+)
+@click.option(
+    "--clean-us",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="MICROSECONDS",
+    help="Time of the clean kernel, of one wave: the stamped time is that of the recorded CTA.",
+)
+@click.option("--overhead", type=_FILE, metavar="FILE", help="What benchmarks/overhead.py --json wrote.")
+@click.option("--case", metavar="NAME", help="The case of --overhead that this run is.")
+@click.option(
+    "--explain-all-but",
+    type=click.FloatRange(0, 100),
+    default=10,
+    show_default=True,
+    metavar="PERCENT",
+    help="What may stay unexplained of the period before the model counts as incomplete.",
+)
+@click.option(
+    "--role", "renamed", multiple=True, metavar="BUDGET=TRACE", help="What the trace calls a role of the budget."
+)
+@click.option("--cubin", type=_FILE, metavar="FILE", help="The cubin that ran, where RUN does not hold it.")
+@kernel_option
+@trace_option
+@json_option
+@no_color_option
+def command(
+    run: Path,
+    prediction: Path,
+    fail_over: float | None,
+    clean_us: float | None,
+    overhead: Path | None,
+    case: str | None,
+    explain_all_but: float,
+    renamed: tuple[str, ...],
+    cubin: Path | None,
+    kernel: re.Pattern[str] | None,
+    trace: int | None,
+    as_json: bool,
+) -> int:
+    """Hold a prediction against RUN: the period, each role, where the difference lies, and what to do about it.
+
+    Exit status 1 where a bound is longer than the clean period, and past --fail-over.
+    """
+    if clean_us is not None and overhead is not None:
+        message = "--clean-us and --overhead both say what stamps cost: give one."
+        raise click.UsageError(message)
+    measured = read(run, prediction, kernel, trace, cubin)
+    ratio = _ratio(measured, clean_us, overhead, case)
+    found = compare(measured, ratio, explain_all_but / 100, _roles(renamed))
+    lessons = _lessons(found, measured.prediction)
+    if as_json:
+        click.echo(_json(found, lessons))
+    else:
+        from autostamp.report.reconcile_text import as_text
+
+        click.echo(as_text(found, lessons), nl=False)
+    findings = [*_remarks(found, measured), *_findings(found, fail_over)]
+    for finding in findings:
+        click.echo(render(finding), err=True)
+    return max((finding.status for finding in findings), default=ExitStatus.OK)
+
+
+def read(run: Path, path: Path, kernel: re.Pattern[str] | None, trace: int | None, cubin: Path | None) -> Measured:
+    """The run's first recorded CTA of the kernel that is chosen, analysed.
+
+    Raises AS7142 where the prediction is of another source, AS9001 where several kernel traces fit, and what reading raises.
+    """
+    from autostamp.analysis import analyse
+    from autostamp.analysis.flow import explain
+    from autostamp.runtime.prediction_file import read_prediction
+    from autostamp.runtime.store import load_run
+
+    prediction = read_prediction(path)
+    data = load_run(run)
+    _check_source(prediction, data, cubin)
+    traces = select(data, kernel, trace)
+    numbers = dict.fromkeys(each.kernel.number for each in traces)
+    if len(numbers) > 1:
+        there = ", ".join(f"{number} {data.traces[number].kernel.kernel}" for number in numbers)
+        raise AutostampError.of(
+            "AS9001", detail=f"a prediction is of one kernel: choose it with --kernel or --trace ({there})"
+        )
+    one = traces[0]
+    if len(traces) > 1:
+        click.echo(f"note: of {len(traces)} recorded CTAs, {one.block} of launch {one.launch} is compared", err=True)
+    timeline = analyse(one)
+    return Measured(data, one, timeline, explain(one, timeline), prediction)
+
+
+def compare(measured: Measured, ratio: float | None, share: float, roles: Mapping[str, str]) -> Reconciliation:
+    """Reconcile, with names out of the manifest."""
+    from autostamp.predict.reconcile import reconcile
+    from autostamp.report.places import barriers_of, places_of
+    from autostamp.report.verdict_words import Words
+
+    manifest, number = measured.run.manifest, measured.timeline.trace
+    return reconcile(
+        measured.timeline,
+        measured.flow,
+        measured.prediction,
+        ratio=ratio,
+        recorded_at=measured.run.facts.recorded_at,
+        places={instance: Words.wait(place) for instance, place in places_of(manifest, number).items()},
+        barriers=barriers_of(manifest, number),
+        share=share,
+        roles=roles,
+    )
+
+
+def _check_source(prediction: PredictionFile, data: RunData, cubin: Path | None) -> None:
+    """The prediction is of the run's sources, or of a cubin in its folder, or of the one that is named."""
+    from autostamp.runtime.prediction_file import digest_of, digest_of_sources
+
+    cubins = [*sorted(data.path.glob("*.cubin")), *([cubin] if cubin is not None else [])]
+    known = {digest_of_sources(data.manifest): "sources"} | {digest_of(each.read_bytes()): each.name for each in cubins}
+    if prediction.source_sha256 not in known:
+        there = ", ".join(f"{name} {digest[:12]}" for digest, name in known.items())
+        raise AutostampError.of("AS7142", detail=f"it is of {prediction.source_sha256[:12]}, the run has {there}")
+
+
+def _ratio(measured: Measured, clean_us: float | None, overhead: Path | None, case: str | None) -> float | None:
+    """Stamped over clean time; None where neither the options nor the run folder say."""
+    if clean_us is not None:
+        mhz = measured.timeline.sm_mhz or measured.run.facts.sm_mhz
+        if not mhz:
+            raise AutostampError.of("AS9001", detail="--clean-us needs the SM clock, which the run does not hold")
+        return measured.timeline.cycles / mhz / clean_us
+    from autostamp.cli.costs import read_costs
+
+    return read_costs([measured.trace.kernel], None, overhead, case, measured.run.path)[
+        measured.trace.kernel.number
+    ].time_ratio
+
+
+def _roles(renamed: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in renamed]
+    for name, sign, other in pairs:
+        if not (name and sign and other):
+            message = f"--role takes BUDGET=TRACE, not {name}{sign}{other}."
+            raise click.UsageError(message)
+    return {name: other for name, _, other in pairs}
+
+
+def _lessons(found: Reconciliation, prediction: PredictionFile) -> tuple[Lesson, ...]:
+    from autostamp.runtime.lessons_file import lessons_path, of_resources, read_lessons
+
+    names = {str(row.resource) for row in prediction.budget.rows} | {
+        bound.name for bound in prediction.prediction.bounds
+    }
+    return of_resources(read_lessons(lessons_path()), names | {found.bottleneck})
+
+
+def _json(found: Reconciliation, lessons: tuple[Lesson, ...]) -> str:
+    import json
+
+    import msgspec
+
+    value = {"schema_version": SCHEMA_VERSION, **msgspec.to_builtins(found), "error": found.error}
+    return json.dumps(value | {"lessons": msgspec.to_builtins(lessons)}, indent=2)
+
+
+def _remarks(found: Reconciliation, measured: Measured) -> list[Diagnostic]:
+    if not found.is_written_after:
+        return []
+    written, recorded = measured.prediction.written_at.isoformat(), measured.run.facts.recorded_at
+    return [Diagnostic.of("AS7146", written_at=written, recorded_at=recorded)]
+
+
+def _findings(found: Reconciliation, limit: float | None) -> list[Diagnostic]:
+    what = "clean" if found.period.ratio else "measured"
+    period = f"{found.period.clean:,.0f}"
+    correction = f"the rest of the report has {found.correction}" if found.correction else "no row alone makes it"
+    findings = [
+        Diagnostic.of("AS7143", what=what, name=name, cycles=f"{cycles:,.0f}", period=period, correction=correction)
+        for name, cycles in found.over
+    ]
+    error = 100 * found.error
+    if limit is not None and abs(error) > limit:
+        findings.append(Diagnostic.of("AS7144", error=f"{error:+.1f}", what=what, limit=f"{limit:g}"))
+    return findings

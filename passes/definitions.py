@@ -68,6 +68,8 @@ def written(instruction: Instruction) -> list[str]:
 
 def _registers_written(opcode: str) -> int:
     parts = opcode.split(".")
+    if parts[0] == "LDTM":  # at least one for each repetition, `.x32`
+        return max((int(part[1:]) for part in parts if part[0] == "x" and part[1:].isdigit()), default=1)
     if "128" in parts:
         return 4
     return 2 if "64" in parts or "WIDE" in parts or opcode == "CS2R" else 1

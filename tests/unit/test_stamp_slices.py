@@ -54,3 +54,9 @@ def test_a_clock_that_is_not_stored_stays():
 
 def test_a_kernel_without_stamps_keeps_everything():
     assert stamp_instructions(listing("FADD R0, R1, R2\nSTG.E.64 desc[UR4][R6.64], R8\nEXIT")) == frozenset()
+
+
+def test_a_wide_read_of_tensor_memory_ends_the_values_of_its_registers():
+    # The stamp's event word is in R9; LDTM writes R8 to R39 before the kernel reads R9.
+    text = f"{LOOP}LDTM.x32 R8, tmem[UR4]\nSTS [R30], R9\n@P2 BRA 0x10\nEXIT"
+    assert left(text) == ["FADD", "LDTM.x32", "STS", "BRA", "EXIT"]

@@ -32,7 +32,8 @@ Point = tuple[str, int]
 class Span:
     """One iteration of one role, in cycles: it was `ready` for it, began when what it waited for had come, and was done.
 
-    `awaited` is the ring, or phase, that came last ("": it waited for nothing).
+    `awaited` is the ring, or phase, that came last ("": it waited for nothing). From `begin` to `served` the resource that
+    was done last, `crowded`, served other requests ("" where the role had it at once).
     """
 
     role: str
@@ -41,6 +42,8 @@ class Span:
     begin: float
     done: float
     awaited: str
+    served: float
+    crowded: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def simulate(budget: Budget, iterations: int = ITERATIONS) -> Simulation:
     if not roles:
         raise AutostampError.of("AS7106", what=budget.kernel, detail="the budget names no role")
     spans = _Play(budget, roles, iterations).run()
-    waits = tuple(dict.fromkeys(each.awaited for each in spans if each.awaited))
+    waits = tuple(dict.fromkeys(name for each in spans for name in (each.awaited, each.crowded) if name))
     return Simulation(roles, spans, waits, _period(spans, iterations), _timeline(budget, roles, spans, waits))
 
 
@@ -146,17 +149,20 @@ class _Play:
 
     def _play(self, role: str, iteration: int, ready: float, begin: float) -> Span:
         found = self._begin(role, iteration, ready)
-        done = begin
+        # Of the resources that are done last, the one that was free first.
+        done, served, crowded = begin, begin, ""
         for resource, cycles in self.work[role].items():
-            self.free[resource] = max(begin, self.free.get(resource, 0.0)) + cycles
-            done = max(done, self.free[resource])
+            start = max(begin, self.free.get(resource, 0.0))
+            self.free[resource] = start + cycles
+            if start + cycles > done or (start + cycles == done and start < served):
+                done, served, crowded = start + cycles, start, str(resource) if start > begin else ""
         for ring in self.budget.rings:
             there, back = _halves(ring)
             if ring.producer == role:
                 self.full[ring.name, iteration] = begin + _sum(ring.fill) + there
             if ring.consumer == role:
                 self.empty[ring.name, iteration] = begin + _sum(ring.consume) + back
-        return Span(role, iteration, ready, begin, done, found[1] if found else "")
+        return Span(role, iteration, ready, begin, done, found[1] if found else "", served, crowded)
 
 
 def _work(budget: Budget, role: str) -> dict[Resource, float]:
@@ -225,13 +231,15 @@ def _warp(
 ) -> WarpTimeline:
     slices, signals, begun = [], [], 0
     for each in spans:
-        ready, begin, done = round(each.ready), round(each.begin), round(each.done)
-        number = numbers.get(each.awaited, 0)
+        ready, begin, served, done = (round(at) for at in (each.ready, each.begin, each.served, each.done))
+        number, crowd = numbers.get(each.awaited, 0), numbers.get(each.crowded, 0)
         stage = each.iteration % stages[each.awaited] if each.awaited in stages else -1
         if begin > ready:
             slices.append(Slice(ready, begin, State.STALL, number, each.iteration, stage))
-        if done > begin:
-            slices.append(Slice(begin, done, State.ACTIVE, number, each.iteration, stage))
+        if served > begin:
+            slices.append(Slice(begin, served, State.STALL, crowd, each.iteration, -1))
+        if done > served:
+            slices.append(Slice(served, done, State.ACTIVE, number, each.iteration, stage))
         signals.append(Signal(done, number, each.iteration, stage))
         begun = done
     sums = {state: sum(each.cycles for each in slices if each.state is state) for state in State}

@@ -21,10 +21,16 @@ def manifest_of(budget: Budget, played: Simulation) -> Manifest:
     roles: dict[str, str] = {}
     for span in played.spans:
         roles.setdefault(span.awaited, span.role)
+        roles.setdefault(span.crowded, span.role)
+    # A resource that others hold, and what earlier iterations make, are waited for as if they were barriers.
+    for name in played.waits:
+        if name not in sides:
+            barriers[name] = Barrier(len(barriers) + 1, name, TYPE, 0, True)
+            sides[name] = barriers[name].number, ""
     instances = tuple(
         Instance(number, "", 0, roles[name], (), "wait", side, barrier, Payload.STAGE)
         for number, name in enumerate(played.waits, 1)
-        for barrier, side in [sides.get(name, (0, ""))]
+        for barrier, side in [sides[name]]
     )
     kernel = KernelTrace(TRACE, played.timeline.kernel, "", 0, (0, 0, 0), 0, 0, tuple(barriers.values()), instances)
     return Manifest(MANIFEST_VERSION, TYPE, (), (kernel,))

@@ -144,6 +144,27 @@ def test_a_resource_that_roles_share_serves_all_of_them(tensor, reads, writes, s
     assert simulate(budget, 2000).period == pytest.approx(expected, rel=0.01)
 
 
+def test_a_role_that_waits_for_a_resource_stalls_and_is_not_busy():
+    # The port serves 384 of the MMA's and 128 of TMA's in turn, the tensor core 512: load idles three quarters.
+    rows = (
+        row("mma", Resource.TENSOR, 512),
+        row("mma", Resource.SMEM, 384),
+        row("load", Resource.SMEM, 128, is_write=True),
+    )
+    budget = Budget("gemm", "simulator", "one tile", rows, rings=(ring(4, 900, 512),))
+    found = simulate(budget, 64)
+    assert found.period == predict(budget).period == 512
+    later = [span for span in found.spans if span.role == "load" and span.iteration >= 32]
+    assert {span.done - span.served for span in later} == {128}
+    assert {span.crowded for span in later} == {"shared memory"}
+    (idle,) = [role.idle for role in predict(budget).roles if role.role == "load"]
+    load = next(warp for warp in found.timeline.warps if warp.role == "load")
+    steady = [each for each in load.slices if each.visit >= 32]
+    stalled = sum(each.cycles for each in steady if each.state is State.STALL)
+    assert stalled / sum(each.cycles for each in steady) == idle == 0.75
+    assert "shared memory" in timeline_svg([found.timeline], manifest_of(budget, found))
+
+
 def test_a_chain_from_one_iteration_to_the_next():
     # FlashAttention-4's, two tiles of queries in turn: (512 + 1024 + 512 + 492) / 2 = 1270 cycles.
     chain = (

@@ -142,7 +142,7 @@ def _with_given(rows: list[ResourceRow], given: Given) -> list[ResourceRow]:
 def _iteration(loops: Sequence[RoleLoop]) -> str:
     if all(loop.trips == 1 for loop in loops):
         return "one trip through each role's main loop" if loops else "as the budget file has it"
-    return ", ".join(f"{loop.trips:g} trips of {loop.role}" for loop in loops)
+    return ", ".join(f"{loop.trips:g} trip{'s' if loop.trips != 1 else ''} of {loop.role}" for loop in loops)
 
 
 def _always(table: MachineTable) -> Iterator[str]:

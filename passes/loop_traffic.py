@@ -34,6 +34,7 @@ def traffic(instructions: Iterable[Instruction], code: Definitions) -> LoopTraff
         tensor_stored=sum(_tensor_bytes(each) for each in trip if is_opcode(each.opcode, "STTM")),
         announced=sum(known) if len(known) == len(announced) else -1,
         announcements=len(announced),
+        releases=sum(is_opcode(each.opcode, "SYNCS.ARRIVE") and not is_announcement(each) for each in trip),
     )
 
 

@@ -173,15 +173,16 @@ def _role_loops(facts: CubinFacts, path: Path, run: RunKnowledge | None, given: 
     read = KernelLoops(facts, without_stamps=True)
     report = read.report()
     chosen = _chosen(report.loops, given, facts.kernel)
-    bounds = {} if run is not None else _launch_bounds(path, facts.kernel, chosen)
-    code = Definitions(facts.instructions)
     inner = max((each.facts.depth for role, each in chosen.items() if role not in EPILOGUES), default=0)
+    outer = {role for role, each in chosen.items() if role in EPILOGUES and each.facts.depth < inner}
+    together = {role: each for role, each in chosen.items() if role not in outer}
+    bounds = {} if run is not None else _launch_bounds(path, facts.kernel, together)
+    code = Definitions(facts.instructions)
     found = []
     for role, loop in chosen.items():
         warps, source = (run.warps.get(role, 0), "") if run is not None else bounds.get(role, (0, ""))
         moved = traffic(read.trip_at(loop.facts.start).instructions, code)
-        is_outer = role in EPILOGUES and loop.facts.depth < inner
-        found.append(RoleLoop(role, warps, source, loop.facts, moved, loop.copies, is_outer))
+        found.append(RoleLoop(role, warps, source, loop.facts, moved, loop.copies, role in outer))
     return tuple(found)
 
 

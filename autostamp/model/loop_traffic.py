@@ -12,6 +12,7 @@ class LoopTraffic:
 
     `tensor_loaded` and `tensor_stored`: of one warp, from and to tensor memory. `announced`: what the trip's mbarriers are told
     to expect of TMA, in whole, by `announcements` instructions; -1 where one of them takes an amount that is not constant.
+    `releases` counts the other arrivals on mbarriers.
     """
 
     shared_read: int = 0
@@ -20,3 +21,4 @@ class LoopTraffic:
     tensor_stored: int = 0
     announced: int = 0
     announcements: int = 0
+    releases: int = 0

@@ -15,6 +15,7 @@ from autostamp.predict.kernel import Kernel, RoleLoop
 from autostamp.predict.known_rings import budget_rings
 from autostamp.predict.mma_rows import check_arch, dtype, shape_rows, why_not
 from autostamp.predict.tma_rows import tma_rows
+from autostamp.predict.trips import trips_of
 from autostamp.predict.work import row, warps_text, write_share
 
 
@@ -27,15 +28,12 @@ def budget_of(kernel: Kernel, table: MachineTable, given: Given) -> Budget:
     _check_roles(kernel, given)
     rows: list[ResourceRow] = []
     blind = list(kernel.notes)
-    loops: list[RoleLoop] = []
-    for each in kernel.loops:
-        loop, notes = _said(each, given)
-        blind += notes
-        if loop is not None:
-            found, missing = _loop_rows(kernel, loop, given, table)
-            loops.append(loop)
-            rows += found
-            blind += missing
+    loops, notes = _counted(kernel, given)
+    blind += notes
+    for loop in loops:
+        found, missing = _loop_rows(kernel, loop, given, table)
+        rows += found
+        blind += missing
     rows = _with_given(rows, given)
     rings, missing = budget_rings(kernel, rows, given, table)
     if not rows and not rings and not given.dependencies:
@@ -66,22 +64,22 @@ def _check_roles(kernel: Kernel, given: Given) -> None:
             )
 
 
-def _said(loop: RoleLoop, given: Given) -> tuple[RoleLoop | None, list[str]]:
-    """The loop as the user has it, None where it does not count, and what is to be said of it."""
-    said = given.roles.get(loop.role, GivenRole())
-    is_wanted = said.trips or said.loop >= 0
-    if said.is_left_out:
-        return None, []
-    if loop.is_outer and not is_wanted:
-        why = f"it is not as deep as the others; roles.{loop.role}.trips counts it"
-        return None, [f"{loop.source} ({loop.role}) is left out as work of a whole tile: {why}"]
-    notes = [f"warps of {loop.role}: {loop.warps}, {loop.warps_source}"] if loop.warps_source and not said.warps else []
-    if loop.copies > 1 and not said.trips:
-        notes.append(
-            f"a trip of {loop.role} is {loop.copies} alike parts and counts as one iteration;"
-            f" roles.{loop.role}.trips says otherwise"
-        )
-    return replace(loop, warps=said.warps or loop.warps, trips=said.trips or 1.0), notes
+def _counted(kernel: Kernel, given: Given) -> tuple[list[RoleLoop], list[str]]:
+    """The loops that are part of an iteration, with warps and trips, and what is to be said of them."""
+    loops, notes = [], []
+    for loop in kernel.loops:
+        said = given.roles.get(loop.role, GivenRole())
+        if said.is_left_out:
+            continue
+        if loop.is_outer and not said.trips and said.loop < 0:
+            why = f"it is not as deep as the others; roles.{loop.role}.trips counts it"
+            notes.append(f"{loop.source} ({loop.role}) is left out as work of a whole tile: {why}")
+            continue
+        if loop.warps_source and not said.warps:
+            notes.append(f"warps of {loop.role}: {loop.warps}, {loop.warps_source}")
+        loops.append(replace(loop, warps=said.warps or loop.warps))
+    trips, more = trips_of(loops, given.roles)
+    return [replace(loop, trips=trips[loop.role]) for loop in loops], [*notes, *more]
 
 
 def _loop_rows(
@@ -99,7 +97,7 @@ def _loop_rows(
         else:
             rows += shape_rows(shape, loop, table)
     counted, missing = instruction_rows(facts.counts, warps, table, loop.role, loop.source, _made(kernel.loops))
-    rows += [_times(each, loop.trips) for each in counted]
+    rows += [_times(each, loop) for each in counted]
     moved, more = _moved(loop, table)
     loads, others = tma_rows(kernel, loop, given, table)
     return [*rows, *moved, *loads], [*blind, *missing, *more, *others]
@@ -111,8 +109,9 @@ def _made(loops: Sequence[RoleLoop]) -> str:
     return made.pop() if len(made) == 1 else ""
 
 
-def _times(one: ResourceRow, trips: float) -> ResourceRow:
-    return one if trips == 1 else replace(one, work=one.work * trips, cycles=one.cycles * trips)
+def _times(one: ResourceRow, loop: RoleLoop) -> ResourceRow:
+    """A row of one trip as that of an iteration."""
+    return replace(one, what=one.what + loop.times, work=one.work * loop.trips, cycles=one.cycles * loop.trips)
 
 
 def _moved(loop: RoleLoop, table: MachineTable) -> tuple[list[ResourceRow], list[str]]:
@@ -126,7 +125,7 @@ def _moved(loop: RoleLoop, table: MachineTable) -> tuple[list[ResourceRow], list
         ("STTM", moved.tensor_stored, Resource.TMEM, "tmem_store"),
     ):
         if size and name in table.constants:
-            work, text = size * loop.warps * loop.trips, f"{what} of {warps_text(loop.warps)}"
+            work, text = size * loop.warps * loop.trips, f"{what} of {warps_text(loop.warps)}{loop.times}"
             rows.append(row(table, loop.role, resource, text, work, name, origin=Origin.CUBIN, source=loop.source))
         elif size:
             blind.append(f"{what} of {loop.role} are left out: {table.product} has no constant {name}")
@@ -143,7 +142,7 @@ def _with_given(rows: list[ResourceRow], given: Given) -> list[ResourceRow]:
 def _iteration(loops: Sequence[RoleLoop]) -> str:
     if all(loop.trips == 1 for loop in loops):
         return "one trip through each role's main loop" if loops else "as the budget file has it"
-    return ", ".join(f"{loop.trips:g} trips of {loop.role}" for loop in loops)
+    return ", ".join(f"{loop.trips:g} trip{'s' if loop.trips != 1 else ''} of {loop.role}" for loop in loops)
 
 
 def _always(table: MachineTable) -> Iterator[str]:

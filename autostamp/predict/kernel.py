@@ -27,6 +27,11 @@ class RoleLoop:
     trips: float = 1.0
 
     @property
+    def times(self) -> str:
+        """What is said behind an amount of one trip where an iteration is not one."""
+        return "" if self.trips == 1 else f", {self.trips:g} trips"
+
+    @property
     def source(self) -> str:
         """Where its instructions were counted."""
         return f"loop {self.facts.start:#06x}-{self.facts.end:#06x}"

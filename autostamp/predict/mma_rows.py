@@ -75,7 +75,7 @@ def shape_rows(shape: MmaShape, loop: RoleLoop, table: MachineTable) -> Iterator
     rows = shape.m // pair
     name = dtype(shape)
     one = Mma(head, rows, shape.n, shape.k, name, Operand(shape.operand_a), rows, shape.n, pair)
-    what = f"{number:g} {head} {shape.m} x {shape.n} x {shape.k} {shape.dtype} ({counted})"
+    what = f"{number:g} {head} {shape.m} x {shape.n} x {shape.k} {shape.dtype} ({counted}{loop.times})"
     where = f"{FLOP_LAW} of each; {source}"
     constant = _warp_wide(name, table) if _is_warp_wide(head) else tensor_constant(one, table)
     yield row(table, role, Resource.TENSOR, what, number * flop(one), constant, origin=Origin.CUBIN, source=where)

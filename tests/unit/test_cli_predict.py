@@ -12,7 +12,7 @@ import pytest
 from autostamp.analysis import analyse
 from autostamp.analysis.steady import steady_state
 from autostamp.cli import main
-from autostamp.cli.predict_inputs import product_of
+from autostamp.cli.predict_inputs import product_of, read_run
 from autostamp.runtime.prediction_file import digest_of, read_prediction
 from autostamp.runtime.store import load_run
 
@@ -165,6 +165,20 @@ def test_what_is_no_kernel(tmp_path, capsys):
     assert "--cubin goes with a run folder" in capsys.readouterr().err
     assert main(["predict", str(CUDA), "--kernel", "other*"]) == 2
     assert "0 kernel traces fit" in capsys.readouterr().err
+
+
+def test_what_a_run_says_of_its_kernel():
+    found = read_run(ATTENTION, "*", None)
+    # Warp 0 loads, 4 to 11 multiply; 1 to 3 have no role. Keys and values have two stages each.
+    assert found.warps == {"load": 1, "mma": 8}
+    assert [(ring.name, ring.producer, ring.consumer, ring.stages) for ring in found.rings] == [
+        ("pipeline_k", "load", "mma", 2),
+        ("pipeline_v", "load", "mma", 2),
+    ]
+    cuda = read_run(CUDA, "gemm*", 1)
+    # CUDA C++ says nowhere how deep a ring is: the run shows four addresses. It was one CTA.
+    assert (cuda.name, cuda.warps, cuda.ctas) == ("gemm_ws", {"mma": 8, "load": 1}, 1)
+    assert [(ring.name, ring.stages) for ring in cuda.rings] == [("full/empty", 4)]
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,53 @@ def test_trips_multiply_all_work_of_a_role():
     assert twice == pytest.approx({key: 2 * value for key, value in once.items()})
 
 
+def unrolled(consumer: int, producer: int, **counts: int) -> Kernel:
+    """The GEMM with `consumer` k-tiles in a trip of MMAs and `producer` stages in one of loads."""
+    mma = mma_loop(
+        replace(HGMMA, count=4 * consumer), HGMMA=4 * consumer, LOP3=6 * consumer, BRA=10 * consumer, **counts
+    )
+    load = replace(LOAD.facts, counts={"UTMALDG": 2 * producer, "BRA": 6 * producer})
+    announced = LoopTraffic(announced=32768 * producer, announcements=producer)
+    loops = (
+        replace(mma, traffic=LoopTraffic(releases=consumer), copies=consumer),
+        replace(LOAD, facts=load, traffic=announced, copies=producer),
+    )
+    return replace(GEMM, loops=loops)
+
+
+@pytest.mark.parametrize(("consumer", "producer"), [(1, 1), (2, 4), (4, 4), (4, 1), (3, 2)])
+def test_unlike_unrolling_is_the_same_iteration(consumer, producer):
+    # A k-tile is a k-tile, however many of them stand in a trip of either loop.
+    budget = budget_of(unrolled(consumer, producer), H200, Given())
+    assert cycles(budget) == pytest.approx(cycles(budget_of(GEMM, H200, Given())))
+    said = " ".join(budget.blind_spots)
+    assert (f"one of the {consumer} alike parts of mma's loop is an iteration" in said) is (consumer > 1)
+    assert (f"fills {producer} stages and one of mma releases {consumer}" in said) is (consumer != producer)
+
+
+def test_trips_that_are_given_go_first():
+    kernel = unrolled(2, 4)
+    found = cycles(budget_of(kernel, H200, Given(roles={"mma": GivenRole(trips=1)})))
+    # Two k-tiles, and half of the four stages.
+    assert found["mma", Resource.TENSOR] == 1024
+    assert found["load", Resource.SMEM] == 512
+    found = cycles(budget_of(kernel, H200, Given(roles={"load": GivenRole(trips=1)})))
+    assert (found["mma", Resource.TENSOR], found["load", Resource.SMEM]) == (512, 1024)
+
+
+def test_keys_and_values_are_alike_parts_of_one_iteration():
+    # Two stages filled by a trip of loads (K and V) and two released by a trip of the softmax loop.
+    load = replace(LOAD, traffic=LoopTraffic(announced=65536, announcements=2), copies=2)
+    mma = replace(mma_loop(HGMMA, **{"MUFU.EX2": 64}), traffic=LoopTraffic(releases=2))
+    budget = budget_of(replace(GEMM, loops=(mma, load)), H200, Given())
+    assert cycles(budget)["load", Resource.SMEM] == 512
+    assert not [spot for spot in budget.blind_spots if "alike" in spot]
+    # The same unrolled by two on the side of the loads alone: four stages, of which an iteration takes half.
+    load = replace(LOAD, traffic=LoopTraffic(announced=131072, announcements=4), copies=4)
+    budget = budget_of(replace(GEMM, loops=(mma, load)), H200, Given())
+    assert cycles(budget)["load", Resource.SMEM] == 512
+
+
 def test_a_loop_of_a_whole_tile_is_left_out_unless_trips_say_how_often():
     store = RoleLoop("store", 1, "", facts({"UTMASTG": 4}), LoopTraffic(), is_outer=True)
     kernel = replace(GEMM, loops=(*GEMM.loops, store), all_roles=("mma", "load", "store"))

@@ -49,7 +49,7 @@ def test_announcements_are_looked_up_above_the_loop():
         "SYNCS.ARRIVE.TRANS64 RZ, [UR9], 0x400",
     )
     found = traffic(code[1:], Definitions(code))
-    assert (found.announced, found.announcements) == (0x8000 + 0x400, 2)
+    assert (found.announced, found.announcements, found.releases) == (0x8000 + 0x400, 2, 1)
 
 
 def test_an_amount_that_is_not_constant_is_unknown():

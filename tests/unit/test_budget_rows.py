@@ -16,7 +16,7 @@ from autostamp.predict.laws import Mma, Operand, operand_bytes
 from autostamp.predict.machines import load_machine
 from autostamp.predict.work import mma_rows, row
 
-B200, B300, H200 = (load_machine(name) for name in ("b200", "b300", "h200"))
+B200, B300, H100, H200 = (load_machine(name) for name in ("b200", "b300", "h100_sxm", "h200"))
 
 
 def with_constants(table: MachineTable, **values: tuple[float, str]) -> MachineTable:
@@ -97,14 +97,24 @@ def test_instructions_of_a_softmax_tile_on_b300():
 
 
 def test_instructions_without_a_rate_are_named():
-    rows, missing = instruction_rows(SOFTMAX, 4, H200, "softmax", "loop", converts_to="bf16")
+    rows, missing = instruction_rows(SOFTMAX, 4, H100, "softmax", "loop", converts_to="bf16")
     assert {each.resource for each in rows} == {Resource.MUFU, Resource.ALU, Resource.ISSUE}
     assert missing == (
-        "conversion: h200 has no constant cvt_bf16x2, so 64 instructions of 4 warps (softmax) are not counted",
-        "FMA pipe: h200 has no constant fma_packed, so 128 instructions of 4 warps (softmax) are not counted",
+        "conversion: h100_sxm has no constant cvt_bf16x2, so 64 instructions of 4 warps (softmax) are not counted",
+        "FMA pipe: h100_sxm has no constant fma_packed, so 128 instructions of 4 warps (softmax) are not counted",
     )
-    _, (unknown,) = instruction_rows({"F2FP": 1}, 4, H200, "softmax", "loop")
+    _, (unknown,) = instruction_rows({"F2FP": 1}, 4, H100, "softmax", "loop")
     assert "cvt_unknownx2" in unknown
+
+
+def test_conversions_on_h200_have_their_measured_rate():
+    # 64 instructions of 128 lanes at 63.67 and 62.86 a cycle: about one a scheduler every second cycle, 128.
+    for dtype, published in (("bf16", 128.7), ("fp8", 130.3)):
+        rows, missing = instruction_rows({"F2FP": 64}, 4, H200, "softmax", "loop", converts_to=dtype)
+        assert missing == ()
+        assert next(each.cycles for each in rows if each.resource is Resource.CONVERT) == pytest.approx(
+            published, abs=0.05
+        )
 
 
 def test_families_share_a_pipe_and_others_only_take_a_slot():
@@ -123,7 +133,8 @@ def test_families_share_a_pipe_and_others_only_take_a_slot():
 def test_measured_write_share_is_used_unless_one_is_given():
     tile = GemmTile(128, 256, 64, 64, 256)
     measured = with_constants(H200, smem_write_share=(0.5, "ratio"))
-    assert gemm(H200, tile).smem_write_share == 1
+    assert gemm(H100, tile).smem_write_share == 1  # nobody measured it
+    assert gemm(H200, tile).smem_write_share == pytest.approx(0.0156, abs=5e-5)
     assert gemm(measured, tile).smem_write_share == 0.5
     assert gemm(measured, tile, smem_write_share=0).smem_write_share == 0
     smem = next(bound for bound in predict(gemm(measured, tile)).bounds if bound.name == "shared memory")
@@ -146,8 +157,8 @@ def test_the_ring_of_a_gemm_with_latencies():
 
 
 def test_blind_spots_name_what_is_not_counted():
-    budget = forward(H200, AttentionTile(128, 128, 128, software_exp=0.1))
-    assert "conversion of P is not counted: h200 has no constant cvt_bf16x2" in budget.blind_spots
+    budget = forward(H100, AttentionTile(128, 128, 128, software_exp=0.1))
+    assert "conversion of P is not counted: h100_sxm has no constant cvt_bf16x2" in budget.blind_spots
     assert any("in software" in spot for spot in budget.blind_spots)
     assert predict(budget).blind_spots == budget.blind_spots
     assert "credit bound: the depth of the ring is unknown" in gemm(H200, GemmTile(128, 128, 64, 64, 128)).blind_spots

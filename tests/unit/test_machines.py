@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from autostamp.diagnostics import AutostampError
@@ -11,6 +13,7 @@ from autostamp.predict.constants import MEANINGS, UNITS
 from autostamp.predict.machines import constant, load_machine, products, read_machine, unread
 
 NAMES = ("a100", "b200", "b300", "h100_sxm", "h200", "l40s", "rtx_5090", "rtx_pro_6000")
+RESULTS = Path(__file__).parents[2] / "benchmarks/results"
 ROW = 'value = 690, unit = "cycles", kind = "measured", source = "bench"'
 
 
@@ -109,18 +112,31 @@ def test_constants_of_one_product_stay_its_own():
 
     assert having("mbarrier_round_trip") == {"h200", "b300"}
     assert having("named_barrier") == {"h200"}
-    assert having("cvt_bf16x2") == {"b300"}
-    assert having("tma_latency_l2") == set()  # measured on an H800 only
+    assert having("cvt_bf16x2") == {"b300", "h200"}
+    assert having("tma_latency_l2") == {"h200"}  # published of an H800 only; probed
+    assert having("smem_write_share") == {"h200"}
     assert having("tmem_load") == {"b200"}  # figures of B300 are doubtful
     assert having("mufu_ex2_f16x2") == set()  # two sources, two answers
 
 
+def test_probed_constants_of_h200_are_those_of_the_recorded_probe():
+    probed = read_machine(RESULTS / "probe_h200.toml").constants
+    taken = {key: each for key, each in load_machine("h200").constants.items() if "probe_h200.toml" in each.source}
+    assert {key: (each.value, each.unit) for key, each in taken.items()} == {
+        key: (probed[key].value, probed[key].unit) for key in taken
+    }
+    assert {each.kind for each in taken.values()} == {ConstantKind.MEASURED}
+    assert {"smem_write_share", "tma_latency_l2", "tma_issue", "tma_bytes", "mbarrier_handoff"} <= set(taken)
+    # What waits beside 28 warps that never wait says nothing of a kernel.
+    assert not [key for key in taken if key.endswith("_loaded")]
+
+
 def test_a_missing_constant_says_what_to_add():
     with pytest.raises(AutostampError) as caught:
-        constant(load_machine("h200"), "cvt_bf16x2")
+        constant(load_machine("h100_sxm"), "cvt_bf16x2")
     found = caught.value.diagnostic
     assert found.code == "AS7103"
-    assert found.message == "h200 has no constant cvt_bf16x2: two f32 values to bf16x2"
+    assert found.message == "h100_sxm has no constant cvt_bf16x2: two f32 values to bf16x2"
     assert 'add [constants.cvt_bf16x2] with value, unit = "thread-instr/clk/SM"' in found.help
 
 
@@ -135,16 +151,14 @@ def test_an_unknown_machine_is_refused_with_the_nearest(name, hint):
 
 def test_a_file_of_the_users_overrides_and_adds(write):
     smem = 'smem = { value = 119, unit = "B/clk/SM", kind = "measured", source = "LDS of ours", condition = "LDS" }'
-    file = write(
-        f'product = "h200"\n[sources]\nbench = "our bench"\n[constants]\n{smem}\ntma_latency_l2 = {{ {ROW} }}\n'
-    )
+    file = write(f'product = "h200"\n[sources]\nbench = "our bench"\n[constants]\n{smem}\nl2_latency = {{ {ROW} }}\n')
     packaged, table = load_machine("h200"), load_machine("h200", file)
     assert (table.title, table.arch) == (packaged.title, packaged.arch)
     assert table.constants["smem"].value == 119
     assert table.constants["smem"].source == "LDS of ours"
-    assert table.constants["tma_latency_l2"].source == "our bench"
-    assert table.constants["tma_latency_l2"].condition == ""
-    changed = {"smem", "tma_latency_l2"}
+    assert table.constants["l2_latency"].source == "our bench"
+    assert table.constants["l2_latency"].condition == ""
+    changed = {"smem", "l2_latency"}
     assert {key for key in table.constants if table.constants[key] != packaged.constants.get(key)} == changed
     assert len(table.constants) == len(packaged.constants) + 1
     assert load_machine("h200").constants["smem"].value == 128

@@ -141,7 +141,8 @@ HOPPER = (
 @pytest.mark.parametrize("machine", ["h100_sxm", "h200"])
 @pytest.mark.parametrize(("tile", "mma", "reads", "both", "exp", "reads_by_mma", "exp_by_mma"), HOPPER)
 def test_flash_attention_3_tiles(machine, tile, mma, reads, both, exp, reads_by_mma, exp_by_mma):
-    budget = forward(load_machine(machine), AttentionTile(*tile))
+    # The published rows count writes fully.
+    budget = forward(load_machine(machine), AttentionTile(*tile), smem_write_share=1)
     assert cycles(budget, Resource.TENSOR) == mma
     assert cycles(budget, Resource.SMEM) == reads
     assert cycles(budget, Resource.SMEM) + cycles(budget, Resource.SMEM, writes=True) == both

@@ -192,7 +192,7 @@ class NvccCommand:
         for item in self.items:
             if self._is_source(item):
                 words.append(replaced.get(item.value, item.value))
-            elif item.name == "include":
+            elif item.name == "include" and any(file in replaced for file in item.value.split(",")):
                 files = [replaced.get(file, file) for file in item.value.split(",")]
                 words += ["-include", ",".join(files)]
             else:

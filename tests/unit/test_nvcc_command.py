@@ -65,8 +65,7 @@ def test_every_word_belongs_to_one_item(words):
 def test_a_command_that_is_not_changed_keeps_its_words(words):
     command = NvccCommand.of(["nvcc", *words], {})
     assert list(command.words) == ["nvcc", *words]
-    kept = [word for word in command.rewritten([], {}) if not word.startswith(("-include", "--pre-include"))]
-    assert kept == [word for word in command.words if not word.startswith(("-include", "--pre-include"))]
+    assert command.rewritten([], {}) == list(command.words)
 
 
 @pytest.mark.parametrize(

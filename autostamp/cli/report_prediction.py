@@ -23,6 +23,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 _INPUT = click.Path(path_type=Path, dir_okay=False, exists=True)
 SHARE = 0.1
 """What may stay unexplained before the model counts as incomplete: the default of `autostamp reconcile`."""
+ALONE = "note: the budget holds no ring, so predicted roles are drawn without waiting for each other"
 LEAST = 2
 """Iterations that a simulation needs to have a period."""
 _ROLE = "With --prediction: what the trace calls a role of the budget."
@@ -93,10 +94,11 @@ class PredictionInputs:
         steady = steady_of(timeline, flow)
         iterations = max(steady.iterations, LEAST)
         played = simulate(prediction.budget, iterations)
+        alone = () if prediction.budget.rings else (ALONE,)
         _, *lines = reconcile_lines(found, lessons_of(found, prediction))
         predicted = Predicted(
             found.headline,
-            (*lines, *(f"{remark.code} {remark.message}" for remark in said)),
+            (*lines, *alone, *(f"{remark.code} {remark.message}" for remark in said)),
             found.predicted,
             found.period.mean,
             iterations,

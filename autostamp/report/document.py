@@ -44,8 +44,9 @@ def document(
     """The document of timelines with their flows; the same input gives the same object.
 
     `sources` are original texts by file key (what is missing is noted), `costs` are by kernel trace, and `findings` say for each
-    pair what is wrong with its records (a sentence each; empty: nothing is). `predicted` is by index of a pair. `columns` says how
-    columns are stored, `progress` is called after each timeline. Raises OverflowError where a packed column cannot hold a value.
+    pair what is wrong with its records (a sentence each; empty: nothing is). `predicted` is by index of a pair. `columns` says
+    how columns are stored, `progress` is called after each timeline. Raises OverflowError where a packed column cannot hold a
+    value.
     """
     facts = facts or MachineFacts()
     tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})

@@ -103,12 +103,14 @@ class PredictionInputs:
             found.period.mean,
             iterations,
             steady.start,
-            self._renamed(played.timeline),
+            self._as_measured(played.timeline, timeline),
             manifest_of(prediction.budget, played),
         )
         return {0: predicted}
 
-    def _renamed(self, timeline: Timeline) -> Timeline:
-        """Roles as the trace calls them, so that both groups of rows have the same names and colours."""
-        warps = tuple(replace(warp, role=self.roles.get(warp.role, warp.role)) for warp in timeline.warps)
-        return replace(timeline, warps=warps)
+    def _as_measured(self, played: Timeline, measured: Timeline) -> Timeline:
+        """Roles with the trace's names and in its order, so that both groups of rows read the same."""
+        first = {role.role: min(role.warps, default=0) for role in measured.roles}
+        named = [replace(warp, role=self.roles.get(warp.role, warp.role)) for warp in played.warps]
+        ordered = sorted(named, key=lambda warp: first.get(warp.role, len(measured.warps) + warp.warp))
+        return replace(played, warps=tuple(replace(warp, warp=row) for row, warp in enumerate(ordered)))

@@ -51,7 +51,7 @@ export function describePredicted(names: Names, timeline: Timeline, row: number,
     const [start, end] = [spans.start[span]!, spans.end[span]!];
     const isWork = spans.state[span] === ACTIVE;
     const instance = names.instance(spans.instance[span]!);
-    const awaited = instance ? names.sided(instance.barrier, instance.side) : "nothing that the budget names";
+    const awaited = instance ? names.sided(instance.barrier, instance.side) : "nothing";
     const stage = spans.stage[span]!;
     const lines: Line[] = [
         { name: "cycles", text: `${figure(start)} to ${figure(end)}, laid on the measured steady state` },

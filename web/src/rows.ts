@@ -29,7 +29,7 @@ export interface Layout {
 }
 
 const CTA = 24;
-const GROUP = 20;
+const GROUP = 24;
 const ROLE = 20;
 const STRIP = 19;
 const THIN = 5;

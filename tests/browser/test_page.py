@@ -135,6 +135,10 @@ def test_what_was_predicted_is_drawn_above_what_was_measured_and_named(open_page
     expect(section.locator("pre div")).to_have_text(["role  busy", "mma    500"])
     headings = page.locator("#gutter .row.group")
     expect(headings).to_have_text(["predicted1,000 an iteration", "measured1,235 an iteration"])
+    # mma waits 500 of 2000 cycles; of load, which waits for nothing that is known, nothing is said.
+    gutter = page.locator("#gutter .row")
+    expect(gutter.nth(1)).to_have_text("load")
+    expect(gutter.nth(2)).to_have_text("mma25.0% stall")
     assert section.bounding_box()["y"] > page.locator(".headline").bounding_box()["y"]
     rows = look(page, "rows")
     assert [(row["kind"], row["role"], row["isPredicted"]) for row in rows] == [

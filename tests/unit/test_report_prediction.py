@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
@@ -13,14 +15,20 @@ import pytest
 
 from autostamp.cli import main
 from autostamp.model.budget import Budget, Origin, Resource, ResourceRow, Ring, Step
+from autostamp.predict.bounds import predict
+from autostamp.predict.gemm import GemmTile, gemm
+from autostamp.predict.machines import load_machine
 from autostamp.predict.simulate import simulate
 from autostamp.predict.simulated_manifest import manifest_of
 from autostamp.report.columns import packed, plain
 from autostamp.report.document import document
 from autostamp.report.document_prediction import Predicted
+from autostamp.runtime.prediction_file import digest_of_sources, made, write_prediction
+from autostamp.runtime.store import load_run
 from tests.simulator.ring_report import ring_flow, ring_timeline
 from tests.simulator.tables import ring_manifest
 
+GEMM = Path(__file__).parents[2] / "kernels/cutedsl/recorded/gemm_ws_h200"
 CASE = Path(__file__).parents[2] / "tests/fixtures/predicted/hdim128"
 SCHEMA = json.loads(resources.files("autostamp.report").joinpath("assets", "report.schema.json").read_text("utf-8"))
 PAIR = (ring_timeline(), ring_flow())
@@ -118,6 +126,27 @@ def test_flash_attention_lies_at_its_steady_state(capsys, tmp_path):
     assert not any(prediction["headline"] in line for line in prediction["lines"])
     assert any(line.startswith("period: predicted 2,048 cycles (tensor core)") for line in prediction["lines"])
     assert any("drawn without waiting for each other" in line for line in prediction["lines"])
+
+
+def test_a_role_may_be_called_otherwise_and_a_late_prediction_says_so(capsys, tmp_path):
+    data = load_run(GEMM)
+    budget = gemm(load_machine("h200"), GemmTile(128, 128, 64, 64, 128), smem_write_share=0, active_sms=4)
+    rows = tuple(replace(row, role="compute" if row.role == "mma" else row.role) for row in budget.rows)
+    late = datetime(2027, 1, 1, tzinfo=UTC)
+    renamed = replace(budget, rows=rows)
+    source = digest_of_sources(data.manifest)
+    write_prediction(tmp_path / "p.json", made(renamed, predict(renamed), source=source, given=None, written_at=late))
+    options = ("report", GEMM, "--prediction", tmp_path / "p.json", "--json", tmp_path / "report.json")
+    assert main([*map(str, options)]) == 2
+    assert "AS7140" in capsys.readouterr().err
+    assert not (tmp_path / "report.json").exists()
+    assert main([*map(str, options), "--role", "compute=mma"]) == 0
+    assert "AS7146" in capsys.readouterr().err
+    prediction = json.loads((tmp_path / "report.json").read_text("utf-8"))["timelines"][0]["prediction"]
+    # Named and ordered as the trace's: mma is its warps 0 to 7, load warp 8.
+    assert [(row["warp"], row["role"]) for row in prediction["timeline"]["rows"]] == [(0, "mma"), (1, "load")]
+    assert prediction["lines"][-2].startswith("note: the budget holds no ring")
+    assert prediction["lines"][-1].startswith("AS7146 ")
 
 
 def test_a_prediction_of_another_source_writes_nothing(capsys, tmp_path):

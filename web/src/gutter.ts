@@ -31,7 +31,8 @@ function rowOf(view: View, names: Names, palette: Palette, row: RowBox, toggled:
     const span = row.lanes.reduce((sum, lane) => sum + lane.row.end - lane.row.start, 0);
     const stall = row.lanes.reduce((sum, lane) => sum + lane.row.stall, 0);
     const lost = row.lanes.reduce((sum, lane) => sum + lane.row.lost, 0);
-    const share = el("span", { class: "share", title: "stalled share of the time" }, `${percent(span ? stall / span : 0)} stall`);
+    // Where the budget knows no ring nobody waits: a nought would be read as a claim.
+    const share = (!row.isPredicted || stall > 0) && el("span", { class: "share", title: "stalled share of the time" }, `${percent(span ? stall / span : 0)} stall`);
     const trouble = lost > 0 && el("span", { class: "bad", title: `${figure(lost)} records lost: the lane was full` }, `lost ${figure(lost)}`);
     if (row.kind === "warp") {
         const small = row.strips.height < 14 ? " small" : "";

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -95,15 +95,15 @@ def command(
         raise click.UsageError(message)
     measured = read(run, prediction, kernel, trace, cubin)
     ratio = _ratio(measured, clean_us, overhead, case)
-    found = compare(measured, ratio, explain_all_but / 100, _roles(renamed))
-    lessons = _lessons(found, measured.prediction)
+    found = compare(measured, ratio, explain_all_but / 100, role_names(renamed))
+    lessons = lessons_of(found, measured.prediction)
     if as_json:
         click.echo(_json(found, lessons))
     else:
         from autostamp.report.reconcile_text import as_text
 
         click.echo(as_text(found, lessons), nl=False)
-    findings = [*_remarks(found, measured), *_findings(found, fail_over)]
+    findings = [*remarks(found, measured), *_findings(found, fail_over)]
     for finding in findings:
         click.echo(render(finding), err=True)
     return max((finding.status for finding in findings), default=ExitStatus.OK)
@@ -121,19 +121,24 @@ def read(run: Path, path: Path, kernel: re.Pattern[str] | None, trace: int | Non
 
     prediction = read_prediction(path)
     data = load_run(run)
-    _check_source(prediction, data, cubin)
-    traces = select(data, kernel, trace)
-    numbers = dict.fromkeys(each.kernel.number for each in traces)
-    if len(numbers) > 1:
-        there = ", ".join(f"{number} {data.traces[number].kernel.kernel}" for number in numbers)
+    check_source(prediction, data, cubin)
+    one = the_one(select(data, kernel, trace))
+    timeline = analyse(one)
+    return Measured(data, one, timeline, explain(one, timeline), prediction)
+
+
+def the_one(traces: Sequence[Trace]) -> Trace:
+    """The first CTA, which is noted where there are several. Raises AS9001 for several kernel traces."""
+    kernels = {each.kernel.number: each.kernel.kernel for each in traces}
+    if len(kernels) > 1:
+        there = ", ".join(f"{number} {name}" for number, name in kernels.items())
         raise AutostampError.of(
             "AS9001", detail=f"a prediction is of one kernel: choose it with --kernel or --trace ({there})"
         )
     one = traces[0]
     if len(traces) > 1:
         click.echo(f"note: of {len(traces)} recorded CTAs, {one.block} of launch {one.launch} is compared", err=True)
-    timeline = analyse(one)
-    return Measured(data, one, timeline, explain(one, timeline), prediction)
+    return one
 
 
 def compare(measured: Measured, ratio: float | None, share: float, roles: Mapping[str, str]) -> Reconciliation:
@@ -156,8 +161,8 @@ def compare(measured: Measured, ratio: float | None, share: float, roles: Mappin
     )
 
 
-def _check_source(prediction: PredictionFile, data: RunData, cubin: Path | None) -> None:
-    """The prediction is of the run's sources, or of a cubin in its folder, or of the one that is named."""
+def check_source(prediction: PredictionFile, data: RunData, cubin: Path | None) -> None:
+    """Raises AS7142 unless the prediction is of the run's sources, of a cubin in its folder, or of the one that is named."""
     from autostamp.runtime.prediction_file import digest_of, digest_of_sources
 
     cubins = [*sorted(data.path.glob("*.cubin")), *([cubin] if cubin is not None else [])]
@@ -181,7 +186,8 @@ def _ratio(measured: Measured, clean_us: float | None, overhead: Path | None, ca
     ].time_ratio
 
 
-def _roles(renamed: tuple[str, ...]) -> dict[str, str]:
+def role_names(renamed: tuple[str, ...]) -> dict[str, str]:
+    """What the trace calls roles of the budget, from `--role`. Raises UsageError for what is no pair."""
     pairs = [text.partition("=") for text in renamed]
     for name, sign, other in pairs:
         if not (name and sign and other):
@@ -190,7 +196,8 @@ def _roles(renamed: tuple[str, ...]) -> dict[str, str]:
     return {name: other for name, _, other in pairs}
 
 
-def _lessons(found: Reconciliation, prediction: PredictionFile) -> tuple[Lesson, ...]:
+def lessons_of(found: Reconciliation, prediction: PredictionFile) -> tuple[Lesson, ...]:
+    """Lessons of the resources that the prediction names."""
     from autostamp.runtime.lessons_file import lessons_path, of_resources, read_lessons
 
     names = {str(row.resource) for row in prediction.budget.rows} | {
@@ -208,7 +215,8 @@ def _json(found: Reconciliation, lessons: tuple[Lesson, ...]) -> str:
     return json.dumps(value | {"lessons": msgspec.to_builtins(lessons)}, indent=2)
 
 
-def _remarks(found: Reconciliation, measured: Measured) -> list[Diagnostic]:
+def remarks(found: Reconciliation, measured: Measured) -> list[Diagnostic]:
+    """What does not fail a comparison and must be said: a prediction that was written after the run."""
     if not found.is_written_after:
         return []
     written, recorded = measured.prediction.written_at.isoformat(), measured.run.facts.recorded_at

@@ -17,6 +17,7 @@ import click
 
 from autostamp.cli.options import no_color_option, quiet_option
 from autostamp.cli.outputs import Window, perfetto_bytes, png_bytes, svg_text
+from autostamp.cli.report_prediction import PredictionInputs, prediction_options
 from autostamp.cli.traces import NO_LANES_HINT, kernel_option, select, trace_option
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from autostamp.cli.outputs import Pair
     from autostamp.model.trace import Trace
     from autostamp.report.cost import Cost
+    from autostamp.report.document_prediction import Predicted
     from autostamp.runtime.store import RunData
 
 DEFAULT_NAME: Final = "report.html"
@@ -41,6 +43,7 @@ class _Report:
     findings: Sequence[Sequence[Diagnostic]]
     costs: Mapping[int, Cost]
     window: Window
+    predicted: Mapping[int, Predicted]
 
     def document(self, **options: Any) -> dict[str, Any]:  # noqa: ANN401  # passed on
         """The report document. Raises AS7003 where the page's columns cannot hold it."""
@@ -50,7 +53,14 @@ class _Report:
         texts = original_texts(self.data.path, self.data.manifest)
         findings = [[f"{each.code} {each.message}" for each in group] for group in self.findings]
         return document(
-            self.pairs, self.data.manifest, self.data.facts, texts, costs=self.costs, findings=findings, **options
+            self.pairs,
+            self.data.manifest,
+            self.data.facts,
+            texts,
+            costs=self.costs,
+            findings=findings,
+            predicted=self.predicted,
+            **options,
         )
 
 
@@ -142,6 +152,7 @@ class _Inputs:
 @click.option("--safety", type=_INPUT, metavar="FILE", help="What `autostamp safety --json` printed.")
 @click.option("--overhead", type=_INPUT, metavar="FILE", help="What benchmarks/overhead.py --json wrote.")
 @click.option("--case", metavar="NAME", help="The case of --overhead that this run is.")
+@prediction_options
 @kernel_option
 @trace_option
 @quiet_option
@@ -156,6 +167,9 @@ def command(
     safety: Path | None,
     overhead: Path | None,
     case: str | None,
+    prediction: Path | None,
+    cubin: Path | None,
+    renamed: tuple[str, ...],
     kernel: re.Pattern[str] | None,
     trace: int | None,
     quiet: bool,
@@ -168,12 +182,18 @@ def command(
     """
     inputs = _Inputs(run, spec, npz, iket)
     wanted = _wanted(files, (first, last), has_spec=run is not None and spec is not None)
+    given = _prediction(PredictionInputs.of(prediction, cubin, renamed), inputs, wanted)
     from autostamp.cli.progress import collector_off, steps
     from autostamp.runtime.manifest_file import write_all
 
     with steps(quiet) as say, collector_off():
         report = _analysed(
-            inputs, select_by=(kernel, trace), costs=(safety, overhead, case), window=(first, last), say=say
+            inputs,
+            select_by=(kernel, trace),
+            costs=(safety, overhead, case),
+            window=(first, last),
+            prediction=given,
+            say=say,
         )
         made: dict[Path, bytes] = {}
         for form, path in wanted.items():
@@ -217,11 +237,25 @@ def _wanted(files: Mapping[str, Path | None], window: Window, *, has_spec: bool)
     return wanted
 
 
+def _prediction(given: PredictionInputs | None, inputs: _Inputs, wanted: Mapping[str, Path]) -> PredictionInputs | None:
+    """Raises UsageError for a prediction without a run, or without a form that shows it."""
+    if given is None:
+        return None
+    if inputs.run is None:
+        message = "--prediction needs RUN."
+        raise click.UsageError(message)
+    if not wanted.keys() & {"html", "json"}:
+        message = "--prediction needs -o or --json: no other form shows it."
+        raise click.UsageError(message)
+    return given
+
+
 def _analysed(
     inputs: _Inputs,
     select_by: tuple[re.Pattern[str] | None, int | None],
     costs: tuple[Path | None, Path | None, str | None],
     window: Window,
+    prediction: PredictionInputs | None,
     say: Callable[[str], None],
 ) -> _Report:
     from autostamp.analysis import analyse
@@ -240,7 +274,11 @@ def _analysed(
     for number, (trace, timeline) in enumerate(zip(traces, timelines, strict=True), start=1):
         say(f"explaining {trace.kernel.kernel} ({number} of {len(traces)})")
         pairs.append((timeline, explain(trace, timeline)))
-    return _Report(data, traces, pairs, [check(trace) for trace in traces], known, window)
+    predicted = {}
+    if prediction is not None:
+        say("holding the prediction against it")
+        predicted = prediction.held_against(data, traces, pairs, known[traces[0].kernel.number].time_ratio)
+    return _Report(data, traces, pairs, [check(trace) for trace in traces], known, window, predicted)
 
 
 def _with_records(traces: Sequence[Trace], run: Path) -> list[Trace]:

@@ -17,6 +17,7 @@ from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Timeline
 from autostamp.report.columns import Encode, packed
 from autostamp.report.cost import Cost
+from autostamp.report.document_prediction import Predicted, prediction_object
 from autostamp.report.document_tables import Tables, tables_of
 from autostamp.report.document_timeline import timeline_object
 from autostamp.report.notes import loud_notes
@@ -36,14 +37,16 @@ def document(
     *,
     costs: Mapping[int, Cost] | None = None,
     findings: Sequence[Sequence[str]] = (),
+    predicted: Mapping[int, Predicted] | None = None,
     columns: Encode = packed,
     progress: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """The document of timelines with their flows; the same input gives the same object.
 
     `sources` are original texts by file key (what is missing is noted), `costs` are by kernel trace, and `findings` say for each
-    pair what is wrong with its records (a sentence each; empty: nothing is). `columns` says how columns are stored, `progress`
-    is called after each timeline. Raises OverflowError where a packed column cannot hold a value.
+    pair what is wrong with its records (a sentence each; empty: nothing is). `predicted` is by index of a pair. `columns` says
+    how columns are stored, `progress` is called after each timeline. Raises OverflowError where a packed column cannot hold a
+    value.
     """
     facts = facts or MachineFacts()
     tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})
@@ -56,6 +59,8 @@ def document(
         where = f"{timeline.kernel} CTA {timeline.block}: " if len(pairs) > 1 else ""
         notes += [f"{where}{note}" for note in (*own, *flow.notes)]
         progress()
+    for index, prediction in sorted((predicted or {}).items()):
+        found[index]["prediction"] = prediction_object(prediction, tables, columns)
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": f"autostamp {__version__}",

@@ -8,12 +8,15 @@ moved past the numbers that are taken; every row keeps its trace and its `own` n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from autostamp.model.manifest import Barrier, Instance, KernelTrace, Manifest, SourceFile
 from autostamp.model.site import Site
 from autostamp.report.places import Place, places_of
+
+PREDICTED: Final = 0
+"""Stands for a kernel trace in rows of a prediction: the manifest's traces count from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,11 @@ class Numbers:
     def barrier(self, number: int) -> int:
         """The document's number of a barrier; 0, which stands for none, stays 0."""
         return number + self.barriers if number else 0
+
+    def instances_of(self, numbers: Iterable[int]) -> list[int]:
+        """The document's numbers of instances; 0, which stands for none, stays 0."""
+        added = self.instances
+        return [number + added if number else 0 for number in numbers] if added else list(numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,17 @@ def tables_of(manifest: Manifest, traces: Iterable[int], texts: Mapping[str, str
             tables.instances.append(_instance(instance, places[instance.number], site, taken, kernel))
         tables.barriers.extend(_barrier(barrier, taken, kernel) for barrier in kernel.barriers)
     return Tables(numbers, tables.sources, tables.sites, tables.instances, tables.barriers)
+
+
+def add_predicted(tables: Tables, manifest: Manifest) -> Numbers:
+    """Add the instances and barriers of a predicted timeline, whose manifest holds one kernel trace and no source."""
+    taken = Numbers(_highest(tables.instances), _highest(tables.barriers))
+    (kernel,) = manifest.traces
+    places, named = places_of(manifest, kernel.number), replace(kernel, number=PREDICTED)
+    for instance in kernel.instances:
+        tables.instances.append(_instance(instance, places[instance.number], None, taken, named))
+    tables.barriers.extend(_barrier(barrier, taken, named) for barrier in kernel.barriers)
+    return taken
 
 
 def _highest(rows: list[dict[str, Any]]) -> int:

@@ -10,16 +10,16 @@ from typing import Any, Final
 
 from autostamp.model.flow import CriticalPath, Ending, Flow, PathKind
 from autostamp.model.run import MachineFacts
-from autostamp.model.timeline import State, Timeline, WarpTimeline
+from autostamp.model.timeline import Timeline, WarpTimeline
 from autostamp.report import flow_objects
 from autostamp.report.causes import Causes
 from autostamp.report.clock import clock_mhz
 from autostamp.report.columns import Column, Encode
 from autostamp.report.cost import Cost
+from autostamp.report.document_rows import row_object
 from autostamp.report.document_tables import Numbers
 from autostamp.report.verdict import Verdict
 
-STATES: Final = {State.ACTIVE: 0, State.STALL: 1, State.PASS: 2}
 ENDINGS: Final = {ending: number for number, ending in enumerate(Ending)}
 """signal 0, transfer 1, group 2, granted 3, unseen 4, lost 5."""
 PATH_KINDS: Final = {kind: number for number, kind in enumerate(PathKind)}
@@ -42,8 +42,7 @@ class _Writer:
         return number + self.numbers.instances
 
     def instances(self, numbers: Iterable[int]) -> Column:
-        added = self.numbers.instances
-        return self.columns([number + added for number in numbers])
+        return self.columns(self.numbers.instances_of(numbers))
 
     def barriers(self, numbers: Iterable[int]) -> Column:
         listed = list(numbers)
@@ -57,7 +56,7 @@ class _Writer:
 def timeline_object(
     pair: tuple[Timeline, Flow], facts: MachineFacts, said: Verdict, cost: Cost, numbers: Numbers, columns: Encode
 ) -> dict[str, Any]:
-    """One element of the document's `timelines`."""
+    """One element of the document's `timelines`, without a prediction."""
     timeline, flow = pair
     ordered = in_hardware_order(timeline)
     rows = {warp.warp: row for row, warp in enumerate(ordered)}
@@ -78,7 +77,7 @@ def timeline_object(
         "verdict": {"headline": said.headline, "lines": list(said.sentences)},
         "cost": cost.as_object(timeline.lost),
         "roles": flow_objects.roles(timeline.roles),
-        "rows": [_row(warp, writer) for warp in ordered],
+        "rows": [row_object(warp, writer.causes.by_wait, numbers, columns) for warp in ordered],
         "arrows": _arrows(writer),
         "causes": _causes(writer),
         "blame": flow_objects.blame(flow, numbers.barrier),
@@ -91,6 +90,7 @@ def timeline_object(
             {"instance": writer.instance(site.instance), "role": site.role, **asdict(site.spread)}
             for site in timeline.sites
         ],
+        "prediction": None,
     }
 
 
@@ -98,36 +98,6 @@ def in_hardware_order(timeline: Timeline) -> list[WarpTimeline]:
     """Warps of a role together, roles in the order of their first warps."""
     first = {role.role: min(role.warps, default=0) for role in timeline.roles}
     return sorted(timeline.warps, key=lambda warp: (first.get(warp.role, warp.warp), warp.role, warp.warp))
-
-
-def _row(warp: WarpTimeline, writer: _Writer) -> dict[str, Any]:
-    parts, columns = warp.slices, writer.columns
-    by_wait, number = writer.causes.by_wait, warp.warp
-    stalled = State.STALL
-    causes = [by_wait.get((number, part.instance, part.visit), -1) if part.state is stalled else -1 for part in parts]
-    return {
-        "warp": number,
-        "role": warp.role,
-        "start": warp.start,
-        "end": warp.end,
-        "lost": warp.lost,
-        **{name: value for name, value in flow_objects.times(warp).items() if name != "span"},
-        "spans": {
-            "start": writer.clocks(map(attrgetter("start"), parts)),
-            "end": writer.clocks(map(attrgetter("end"), parts)),
-            "state": columns([STATES[part.state] for part in parts]),
-            "instance": writer.instances(map(attrgetter("instance"), parts)),
-            "visit": columns(map(attrgetter("visit"), parts)),
-            "stage": columns(map(attrgetter("stage"), parts)),
-            "cause": columns(causes),
-        },
-        "signals": {
-            "at": writer.clocks([signal.cycles for signal in warp.signals]),
-            "instance": writer.instances(signal.instance for signal in warp.signals),
-            "visit": columns([signal.visit for signal in warp.signals]),
-            "stage": columns([signal.stage for signal in warp.signals]),
-        },
-    }
 
 
 def _arrows(writer: _Writer) -> dict[str, Any]:

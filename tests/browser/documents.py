@@ -92,7 +92,7 @@ def timeline(rows: Sequence[Mapping[str, Any]], **changes: Any) -> dict[str, Any
         "cost": {"time_ratio": None, "registers": None, "spills": None, "schedule_distance": None, "lost": 0},
         "roles": roles, "rows": list(rows),
         "arrows": columns(ARROW_COLUMNS, ()), "causes": columns(CAUSE_COLUMNS, ()),
-        "blame": [], "steady": None, "path": None, "overlaps": [], "depths": [], "early": [], "sites": [],
+        "blame": [], "steady": None, "path": None, "overlaps": [], "depths": [], "early": [], "sites": [], "prediction": None,
     } | changes  # fmt: skip
 
 
@@ -140,6 +140,29 @@ def write(document: Mapping[str, Any], path: Path) -> Path:
         encoding="utf-8",
     )
     return path
+
+
+def with_prediction() -> dict[str, Any]:
+    """`small` with a prediction of 1000 cycles an iteration over two iterations from cycle 3600 on.
+
+    Predicted load works 3600 to 4600 and 4600 to 5600; mma waits on ring P 3600 to 4100, then works to 4600 and 5600.
+    """
+    load = row(0, "load", 3600, 5600, [(3600, 4600, ACTIVE, 0, 0, -1, -1), (4600, 5600, ACTIVE, 0, 1, -1, -1)])
+    mma = row(
+        1, "mma", 3600, 5600,
+        [(3600, 4100, STALL, 6, 0, 0, -1), (4100, 4600, ACTIVE, 6, 0, 0, -1), (4600, 5600, ACTIVE, 0, 1, -1, -1)],
+    )  # fmt: skip
+    made = small()
+    made["timelines"][0]["prediction"] = {
+        "headline": "the model is incomplete", "lines": ["period: predicted 1,000", "role  busy", "mma    500"],
+        "period": {"predicted": 1000, "measured": 1234.5},
+        "timeline": {"iterations": 2, "start": 3600, "end": 5600, "rows": [load, mma]},
+    }  # fmt: skip
+    made["instances"].append(
+        {"number": 6, "site": None, "barrier": 3, "label": "P", "side": "full", "role": "mma", "is_async": False}
+    )
+    made["barriers"].append({"number": 3, "label": "P", "type": "predicted", "stages": 2, "is_inferred": True})
+    return made
 
 
 def small() -> dict[str, Any]:

@@ -55,17 +55,19 @@ def click(page: Page, warp: int, cycles: float) -> None:
     settle(page)
 
 
-def pixels(page: Page, warp: int, cycles: float, width: int = 10, height: int = 10) -> np.ndarray:
+def pixels(
+    page: Page, warp: int, cycles: float, width: int = 10, height: int = 10, is_predicted: bool = False
+) -> np.ndarray:
     """Colours around a warp's cycle, as (height, width, 3)."""
     settle(page)
     data = page.evaluate(
-        """([warp, cycles, width, height]) => {
-            const { x, y } = window.autostamp.place(warp, cycles);
+        """([warp, cycles, width, height, isPredicted]) => {
+            const { x, y } = window.autostamp.place(warp, cycles, undefined, isPredicted);
             const pen = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
             pen.drawImage(document.getElementById("canvas"), Math.round(width / 2 - x), Math.round(height / 2 - y));
             return Array.from(pen.getImageData(0, 0, width, height).data);
         }""",
-        [warp, cycles, width, height],
+        [warp, cycles, width, height, is_predicted],
     )
     return np.array(data, dtype=np.int16).reshape(height, width, 4)[..., :3]
 
@@ -123,6 +125,45 @@ def test_nothing_to_draw_is_said_with_its_reason(open_page: Open, document: dict
     expect(page.locator("#empty")).to_contain_text("Nothing to draw")
     expect(page.locator("#empty")).to_contain_text(reason)
     expect(page.locator("#canvas")).to_be_hidden()
+
+
+def test_what_was_predicted_is_drawn_above_what_was_measured_and_named(open_page: Open) -> None:
+    page = open_page(documents.with_prediction())
+    section = page.get_by_role("region", name="Prediction against measurement")
+    expect(section).to_contain_text("the model is incomplete")
+    expect(section.locator("p", has_text="period: predicted 1,000")).to_be_visible()
+    expect(section.locator("pre div")).to_have_text(["role  busy", "mma    500"])
+    headings = page.locator("#gutter .row.group")
+    expect(headings).to_have_text(["predicted1,000 an iteration", "measured1,235 an iteration"])
+    # mma waits 500 of 2000 cycles; of load, which waits for nothing that is known, nothing is said.
+    gutter = page.locator("#gutter .row")
+    expect(gutter.nth(1)).to_have_text("load")
+    expect(gutter.nth(2)).to_have_text("mma25.0% stall")
+    assert section.bounding_box()["y"] > page.locator(".headline").bounding_box()["y"]
+    rows = look(page, "rows")
+    assert [(row["kind"], row["role"], row["isPredicted"]) for row in rows] == [
+        ("group", "", True), ("folded", "load", True), ("folded", "mma", True),
+        ("group", "", False), ("folded", "load", False), ("folded", "spare", False), ("folded", "mma", False),
+    ]  # fmt: skip
+    page.locator("#canvas").scroll_into_view_if_needed()
+    box = page.locator("#canvas").bounding_box()
+    # The same axis: a predicted cycle is drawn right above the same measured one.
+    spots = page.evaluate("[[1, 3800, true], [1, 4400, true], [4, 3800, false]].map(([warp, at, is]) => "
+                          "window.autostamp.place(warp, at, undefined, is))")  # fmt: skip
+    assert spots[0]["x"] == spots[2]["x"]
+    assert spots[0]["y"] < spots[2]["y"]
+    for spot, said in ((spots[0], "predicted \u00b7 stall \u00b7 P full \u00b7 500 cycles"), (spots[1], "work of mma")):
+        page.mouse.move(box["x"] + spot["x"], box["y"] + spot["y"])
+        settle(page)
+        expect(page.locator("#tip .title")).to_contain_text("predicted")
+        expect(page.locator("#tip .title")).to_contain_text(said)
+    expect(page.locator("#legend")).to_contain_text("stall on P")
+    # Work is the role's colour in both groups, a predicted stall is hatched. The end of a span is clear of its label.
+    page.mouse.move(0, 0)
+    work, stall = pixels(page, 1, 5585, 2, 2, is_predicted=True), pixels(page, 1, 3850, is_predicted=True)
+    page.click("#unfold")
+    assert colors(work) == colors(pixels(page, *HELD, 2, 2))
+    assert len(colors(stall)) > 1
 
 
 def test_a_document_of_another_version_is_refused_aloud(open_page: Open) -> None:

@@ -21,7 +21,8 @@ from autostamp.model.timeline import State
 from autostamp.report.columns import packed, plain, unpacked
 from autostamp.report.cost import Cost
 from autostamp.report.document import document
-from autostamp.report.document_timeline import ENDINGS, PATH_KINDS, STATES
+from autostamp.report.document_rows import STATES
+from autostamp.report.document_timeline import ENDINGS, PATH_KINDS
 from autostamp.runtime.store import load_run
 from tests.simulator.ring_report import ring_flow, ring_timeline
 from tests.simulator.tables import FILE_KEY, ring_kernel, ring_manifest

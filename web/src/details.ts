@@ -6,10 +6,12 @@ import { describe, describeArrow, type Description } from "./describe.ts";
 import { el } from "./elements.ts";
 import type { Names } from "./names.ts";
 import { above } from "./pieces.ts";
+import { describePredicted } from "./predicted.ts";
 import { figure, time } from "./scale.ts";
 import type { Picked, View } from "./view.ts";
 
 export function describePicked(view: View, names: Names, { lane, span }: Picked): Description {
+    if (lane.isPredicted) return describePredicted(names, view.timeline(lane.timeline), lane.index, span);
     return describe(names, view.timeline(lane.timeline), lane.index, span);
 }
 
@@ -23,11 +25,12 @@ export function facts(description: Description, arrows: readonly string[] = []):
         ...lines.flatMap(({ name, text }) => [el("dt", {}, name), el("dd", {}, text)]),
         ...arrows.flatMap((text) => [el("dt", {}, "arrow"), el("dd", {}, text)]),
         el("dt", {}, "source"),
-        el("dd", {}, el("code", {}, where ? `${where}  ${source}` : "not in the document")),
+        el("dd", {}, el("code", {}, where ? `${where}  ${source}` : source || "not in the document")),
     );
 }
 
 export function arrowsOf(view: View, names: Names, { lane, span }: Picked): string[] {
+    if (lane.isPredicted) return [];
     const timeline = view.timeline(lane.timeline);
     const found = arrowsOfSpan(timeline, view.arrows(lane.timeline), lane.index, span);
     const texts = found.slice(0, 8).map((arrow) => describeArrow(names, timeline, arrow));
@@ -35,10 +38,10 @@ export function arrowsOf(view: View, names: Names, { lane, span }: Picked): stri
     return texts;
 }
 
-/** The longest stalls of the view, at most `most` of them, longest first. */
+/** The longest measured stalls of the view, at most `most` of them, longest first. */
 export function longestStalls(view: View, most: number): Picked[] {
     const best: { cycles: number; picked: Picked }[] = [];
-    for (const lane of view.lanes) {
+    for (const lane of view.lanes.filter((one) => !one.isPredicted)) {
         const { pieces } = lane.strip;
         const { start, end, state } = lane.row.spans;
         const last = above(pieces.start, view.range.end - lane.offset);

@@ -186,6 +186,16 @@ export interface Cost {
     readonly lost: number;
 }
 
+/** What the prediction says of the timeline that it stands in, and its simulation on the same axis. */
+export interface Prediction {
+    readonly headline: string;
+    readonly lines: readonly string[];
+    /** Cycles of an iteration. */
+    readonly period: { readonly predicted: number; readonly measured: number };
+    /** One row a role: its warp is no warp of the kernel. Visits are iterations, instance 0 is no wait. */
+    readonly timeline: { readonly iterations: number; readonly start: number; readonly end: number; readonly rows: readonly Row[] };
+}
+
 export interface Timeline {
     readonly kernel: string;
     readonly trace: number;
@@ -212,6 +222,7 @@ export interface Timeline {
     readonly depths: readonly { barrier: number; stages: number; median: number; most: number }[];
     readonly early: readonly { instance: number; role: string; early: number; arrows: number }[];
     readonly sites: readonly SiteStall[];
+    readonly prediction?: Prediction | null;
 }
 
 export interface Report {

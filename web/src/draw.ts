@@ -8,8 +8,9 @@ import { drawAllArrows, drawArrowsOf, type Drawn } from "./flows.ts";
 import { PASSED, type Names } from "./names.ts";
 import * as overlay from "./overlay.ts";
 import { drawPath } from "./path.ts";
+import { marksOf } from "./predicted.ts";
 import { Raster, inksOf, type Inks } from "./raster.ts";
-import type { Place, RowBox } from "./rows.ts";
+import { isHeading, type Place, type RowBox } from "./rows.ts";
 import { RULER, drawRuler } from "./ruler.ts";
 import { toPixel, type Range } from "./scale.ts";
 import type { Palette } from "./theme.ts";
@@ -52,7 +53,7 @@ export class Drawer {
         let [drawn, merged] = [0, 0];
         this.raster.clear(bright);
         for (const row of rows) {
-            if (row.kind === "cta" || row.kind === "role") continue;
+            if (isHeading(row)) continue;
             const [count, mixed] = this.row(view, row, density, view.highlight ? dim : bright, bright, runs);
             drawn += count;
             merged += mixed;
@@ -73,7 +74,7 @@ export class Drawer {
         pen.clip();
         let signals = 0;
         for (const row of rows) {
-            if (row.kind === "cta" || row.kind === "role") this.heading(view, row, palette);
+            if (isHeading(row)) this.heading(view, row, palette);
             else signals += overlay.drawSignals(pen, names, view, row, palette, view.highlight !== null);
             if (row.kind === "warp" || (row.kind === "folded" && row.lanes.length === 1)) {
                 const place = this.seen(view, row.lanes[0]!);
@@ -81,11 +82,13 @@ export class Drawer {
             }
         }
         for (const number of view.scene.timelines) {
-            const own = rows.filter((row) => row.timeline === number && row.kind !== "cta");
-            const [first, last] = [own[0], own[own.length - 1]];
-            if (first && last) {
-                const bottom = last.top + last.height - view.scroll;
-                overlay.drawGrid(pen, view, number, first.top - view.scroll, bottom, palette);
+            for (const isPredicted of [true, false]) {
+                const own = rows.filter((row) => row.timeline === number && row.isPredicted === isPredicted && row.kind !== "cta" && row.kind !== "group");
+                const [first, last] = [own[0], own[own.length - 1]];
+                if (!first || !last) continue;
+                const place = { top: first.top - view.scroll, height: last.top + last.height - first.top };
+                if (isPredicted) overlay.drawMarks(pen, view, number, marksOf(view.timeline(number).prediction!), place, palette);
+                else overlay.drawGrid(pen, view, number, place, palette);
             }
         }
         overlay.drawPasses(pen, names, runs, palette);

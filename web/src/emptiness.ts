@@ -10,7 +10,7 @@ export function emptiness(report: Report, view: View): string {
     const also = report.notes.length ? ` ${report.notes.join(" ")}` : "";
     if (!report.timelines.length) return `Nothing to draw: the document holds no timeline, because no kernel of the run left records.${also}`;
     if (!view.lanes.length) return `Nothing to draw: no warp of this CTA left a record.${also}`;
-    const isBlank = view.lanes.every((lane) => lane.isIdle);
+    const isBlank = view.lanes.every((lane) => lane.isIdle || lane.isPredicted);
     if (!isBlank) return "";
     const lost = view.lanes.reduce((sum, lane) => sum + lane.row.lost, 0);
     const why = lost

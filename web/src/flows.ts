@@ -36,7 +36,8 @@ export function drawAllArrows(pen: Pen, names: Names, view: View, palette: Palet
 }
 
 export function drawArrowsOf(pen: Pen, names: Names, view: View, picked: Picked, palette: Palette): number {
-    const { timeline, index } = picked.lane;
+    const { timeline, index, isPredicted } = picked.lane;
+    if (isPredicted) return 0;
     const arrows = arrowsOfSpan(view.timeline(timeline), view.arrows(timeline), index, picked.span);
     for (const arrow of arrows.slice(0, 64)) drawArrow(pen, names, view, timeline, arrow, palette, true);
     return arrows.length;

@@ -13,13 +13,13 @@ export interface Inspection {
     readonly hovered: { warp: number; span: number } | null;
     readonly highlight: { label: string; count: number } | null;
     readonly measure: { start: number; end: number } | null;
-    readonly rows: readonly { kind: string; role: string; warps: number[]; top: number; height: number }[];
+    readonly rows: readonly { kind: string; role: string; warps: number[]; top: number; height: number; isPredicted: boolean }[];
     readonly theme: string;
     readonly arrows: boolean;
     readonly path: boolean;
     readonly frame: Frame | null;
-    /** Where a cycle of a warp is drawn, in CSS pixels of the canvas; null where it is not. */
-    place(warp: number, cycles: number, timeline?: number): { x: number; y: number } | null;
+    /** Where a cycle of a warp (with `isPredicted`: of a predicted row) is drawn, in CSS pixels of the canvas; null where it is not. */
+    place(warp: number, cycles: number, timeline?: number, isPredicted?: boolean): { x: number; y: number } | null;
 }
 
 export function expose(view: View | null, frame: () => Frame | null, theme: () => string): void {
@@ -35,14 +35,14 @@ export function expose(view: View | null, frame: () => Frame | null, theme: () =
         hovered: () => view?.hovered && { warp: view.hovered.lane.row.warp, span: view.hovered.span },
         highlight: () => view?.highlight && { label: view.highlight.label, count: view.highlight.count },
         measure: () => view?.measure && { ...view.measure },
-        rows: () => view?.layout.rows.map(({ kind, role, lanes, top, height }) => ({ kind, role, warps: lanes.map((lane) => lane.row.warp), top, height })) ?? [],
+        rows: () => view?.layout.rows.map(({ kind, role, lanes, top, height, isPredicted }) => ({ kind, role, warps: lanes.map((lane) => lane.row.warp), top, height, isPredicted })) ?? [],
         theme,
         arrows: () => view?.hasAllArrows ?? false,
         path: () => view?.hasPath ?? false,
         frame,
-        place: () => (warp: number, cycles: number, timeline?: number) => {
+        place: () => (warp: number, cycles: number, timeline?: number, isPredicted = false) => {
             for (const [lane, place] of view?.layout.places ?? []) {
-                if (lane.row.warp !== warp || (timeline !== undefined && lane.timeline !== timeline)) continue;
+                if (lane.row.warp !== warp || lane.isPredicted !== isPredicted || (timeline !== undefined && lane.timeline !== timeline)) continue;
                 const y = RULER + place.top + place.height / 2 - view!.scroll;
                 return { x: toPixel(view!.range, view!.width, cycles + lane.offset), y };
             }

@@ -20,7 +20,7 @@ export interface Strip {
     readonly sums: readonly Sum[];
 }
 
-/** One warp of one CTA. Its cycles plus `offset` are the axis of the picture. */
+/** One warp of one CTA, or one role of its prediction. Its cycles plus `offset` are the axis of the picture. */
 export interface Lane {
     readonly timeline: number;
     readonly index: number;
@@ -29,10 +29,12 @@ export interface Lane {
     readonly strip: Strip;
     /** True when nothing was recorded between the warp's entry and its exit. */
     readonly isIdle: boolean;
+    /** True when it was never recorded: `index` is then one of the prediction's rows. */
+    readonly isPredicted: boolean;
 }
 
-export function laneOf(names: Names, timeline: Timeline, number: number, index: number, offset: number): Lane {
-    const row = timeline.rows[index]!;
+export function laneOf(names: Names, timeline: Timeline, number: number, index: number, offset: number, isPredicted = false): Lane {
+    const row = (isPredicted ? timeline.prediction!.timeline.rows : timeline.rows)[index]!;
     const { spans } = row;
     const looks = new Map<number, number>();
     const lookOf = (instance: number): number => {
@@ -48,7 +50,7 @@ export function laneOf(names: Names, timeline: Timeline, number: number, index: 
         category[i] = state === ACTIVE ? HELD : state === PASS ? PASSED : FIRST_STALL + lookOf(spans.instance[span]!);
     }
     const isIdle = !spans.start.length && !row.signals.at.length;
-    return { timeline: number, index, row, offset, strip: { pieces, category, sums: sumsOf(pieces, category) }, isIdle };
+    return { timeline: number, index, row, offset, strip: { pieces, category, sums: sumsOf(pieces, category) }, isIdle, isPredicted };
 }
 
 /** The pieces of a strip that `keep` chooses, by span index. */

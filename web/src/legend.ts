@@ -8,10 +8,11 @@ import { percent } from "./scale.ts";
 import { HATCHES, type Palette } from "./theme.ts";
 import type { View } from "./view.ts";
 
-/** The legend of the scene's lanes; barriers with no stall are left out. */
+/** The legend of the scene's lanes, with shares of what was measured; barriers with no stall are left out. */
 export function legend(names: Names, view: View, palette: Palette): HTMLElement[] {
     const total = { span: 0, stall: 0, active: 0, passed: 0, untracked: 0 };
-    for (const { row } of view.lanes) {
+    const measured = view.lanes.filter((lane) => !lane.isPredicted);
+    for (const { row } of measured) {
         total.span += row.end - row.start;
         total.stall += row.stall;
         total.active += row.active;
@@ -20,10 +21,12 @@ export function legend(names: Names, view: View, palette: Palette): HTMLElement[
     }
     const share = (part: number): string => percent(total.span ? part / total.span : 0);
     const items = [item(solid(palette.roles.slice(0, 3)), "active", share(total.active), "solid, one colour a role")];
-    const stalls = stallsOf(names, view.lanes);
+    const stalls = stallsOf(names, measured);
+    const predicted = stallsOf(names, view.lanes.filter((lane) => lane.isPredicted));
     for (const { name, index } of names.ranked) {
         const part = stalls.get(name);
         if (part) items.push(item(hatched(palette, index), `stall on ${name}`, share(part), "hatched, one look a barrier"));
+        else if (predicted.has(name)) items.push(item(hatched(palette, index), `stall on ${name}`, "", "predicted; measured nowhere"));
     }
     items.push(item(solid([palette.untracked]), "untracked", share(total.untracked), "nothing brackets this time; it is no stall"));
     if (total.passed) items.push(item(mark(palette, "pass"), "pass", share(total.passed), "a wait whose barrier was complete already"));

@@ -47,6 +47,8 @@ export class Names {
             for (const role of timeline.roles) if (!this.roles.has(role.role)) this.roles.set(role.role, this.roles.size);
             for (const row of timeline.rows) if (!this.roles.has(row.role)) this.roles.set(row.role, this.roles.size);
         }
+        const predicted = report.timelines.flatMap((timeline) => timeline.prediction?.timeline.rows ?? []);
+        for (const row of predicted) if (!this.roles.has(row.role)) this.roles.set(row.role, this.roles.size);
         const order = [...total].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
         order.forEach(([name], index) => this.looks.set(name, Math.min(index, STALL_LOOKS - 1)));
         this.ranked = order.map(([name, stall], index) => ({ index: Math.min(index, STALL_LOOKS - 1), name, stall }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What lies over the strips: labels, passes, signals, the iteration grid, the selection and the measured range. */
 
-import { PASS } from "./document.ts";
+import { ACTIVE, PASS } from "./document.ts";
 import type { Lane } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { above } from "./pieces.ts";
@@ -37,7 +37,8 @@ export function drawLabels(pen: Pen, names: Names, runs: readonly Run[], palette
         const { spans } = lane.row;
         const state = spans.state[span];
         if (state === PASS || place.height < 12) continue;
-        const name = names.staged(spans.instance[span]!, spans.stage[span]!);
+        const isWork = lane.isPredicted && state === ACTIVE;
+        const name = isWork ? `iteration ${spans.visit[span]!}` : names.staged(spans.instance[span]!, spans.stage[span]!);
         const cycles = figure(spans.end[span]! - spans.start[span]!);
         const room = to - from - 10;
         const choices = isShared || !isWhole ? [name] : [`${name} \u00b7 ${cycles}`, name, cycles];
@@ -89,7 +90,7 @@ export function drawSignals(pen: Pen, names: Names, view: View, row: RowBox, pal
             const x = toPixel(view.range, view.width, at[i]! + lane.offset);
             if (x > view.width) break;
             const column = Math.max(Math.round(x), 0);
-            if (!taken[column]) {
+            if (!taken[column] && instance[i]) {
                 taken[column] = names.lookOf(instance[i]!) + 1;
                 drawn += 1;
             }
@@ -129,25 +130,33 @@ export function drawGaps(pen: Pen, view: View, lane: Lane, place: Place, palette
     }
 }
 
-/** Where iterations begin, over the rows of one timeline from `top` to `bottom`. */
-export function drawGrid(pen: Pen, view: View, number: number, top: number, bottom: number, palette: Palette): void {
+/** Where measured iterations begin, over the rows of one timeline, and a wash over what is not the steady state. */
+export function drawGrid(pen: Pen, view: View, number: number, { top, height }: Place, palette: Palette): void {
     const timeline = view.timeline(number);
     const { steady } = timeline;
     if (!steady) return;
     const offset = view.offset(number);
-    const { marks } = steady;
-    const first = above(marks, view.range.start - offset - 1);
-    const last = above(marks, view.range.end - offset);
     const x = (cycles: number): number => toPixel(view.range, view.width, cycles + offset);
     pen.fillStyle = palette.ink;
     pen.globalAlpha = 0.03;
     for (const [from, to] of [[timeline.start, steady.start], [steady.end, timeline.end]] as const) {
         const [left, right] = [Math.max(x(from), 0), Math.min(x(to), view.width)];
-        if (right > left) pen.fillRect(left, top, right - left, bottom - top);
+        if (right > left) pen.fillRect(left, top, right - left, height);
     }
+    pen.globalAlpha = 1;
+    drawMarks(pen, view, number, steady.marks, { top, height }, palette);
+}
+
+/** A line wherever an iteration begins; of lines too close to tell apart every second, fourth and so on. */
+export function drawMarks(pen: Pen, view: View, number: number, marks: ArrayLike<number>, { top, height }: Place, palette: Palette): void {
+    const offset = view.offset(number);
+    const first = above(marks, view.range.start - offset - 1);
+    const last = above(marks, view.range.end - offset);
+    const x = (cycles: number): number => toPixel(view.range, view.width, cycles + offset);
+    pen.fillStyle = palette.ink;
     pen.globalAlpha = 0.3;
     const stride = 2 ** Math.max(Math.ceil(Math.log2((7 * (last - first)) / view.width)), 0);
-    for (let i = first - (first % stride); i < last; i += stride) pen.fillRect(Math.round(x(marks[i]!)), top, 1, bottom - top);
+    for (let i = first - (first % stride); i < last; i += stride) pen.fillRect(Math.round(x(marks[i]!)), top, 1, height);
     pen.globalAlpha = 1;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where everything stands from top to bottom: CTA, role, warp, in the hardware's order. A folded role is one row. */
+/** Where everything stands from top to bottom: CTA, what was predicted before what was measured, role, warp, in the hardware's order. A folded role is one row. */
 
 import type { Timeline } from "./document.ts";
 import type { Lane } from "./lanes.ts";
@@ -9,14 +9,15 @@ export interface Place {
     readonly height: number;
 }
 
-/** `cta` and `role` rows are headings; `folded` holds the strips of all warps of a role, `warp` one. */
+/** `cta`, `group` (predicted, measured) and `role` rows are headings; `folded` holds the strips of all warps of a role, `warp` one. */
 export interface RowBox extends Place {
-    readonly kind: "cta" | "role" | "folded" | "warp";
+    readonly kind: "cta" | "group" | "role" | "folded" | "warp";
     readonly timeline: number;
     readonly role: string;
     /** Names a role that can be folded. */
     readonly key: string;
     readonly lanes: readonly Lane[];
+    readonly isPredicted: boolean;
     /** The strips' part of the row; below it is room for signals. */
     readonly strips: Place;
 }
@@ -28,6 +29,7 @@ export interface Layout {
 }
 
 const CTA = 24;
+const GROUP = 24;
 const ROLE = 20;
 const STRIP = 19;
 const THIN = 5;
@@ -39,8 +41,13 @@ const GAP = 5;
 /** Room above the first row. */
 const HEAD = 7;
 
-export function keyOf(timeline: number, role: string): string {
-    return `${timeline}/${role}`;
+export function keyOf(timeline: number, role: string, isPredicted = false): string {
+    return `${timeline}/${isPredicted ? "predicted/" : ""}${role}`;
+}
+
+/** True for rows that hold no strips of their own. */
+export function isHeading(row: RowBox): boolean {
+    return row.kind === "cta" || row.kind === "group" || row.kind === "role";
 }
 
 /** Roles in the order of their first warps, each with its lanes in the order of warps. */
@@ -63,9 +70,10 @@ export function layOut(
     const rows: RowBox[] = [];
     const places = new Map<Lane, Place>();
     let top = HEAD;
+    let isPredicted = false;
     const add = (kind: RowBox["kind"], timeline: number, role: string, members: readonly Lane[], body: number, rest: number): void => {
         const strips = { top, height: body };
-        rows.push({ kind, timeline, role, key: keyOf(timeline, role), lanes: members, top, height: body + rest, strips });
+        rows.push({ kind, timeline, role, key: keyOf(timeline, role, isPredicted), lanes: members, isPredicted, top, height: body + rest, strips });
         members.forEach((lane, i) => {
             const from = Math.round((body * i) / members.length);
             const to = Math.round((body * (i + 1)) / members.length);
@@ -73,12 +81,11 @@ export function layOut(
         });
         top += body + rest;
     };
-    for (const [number] of scene) {
-        if (scene.length > 1) add("cta", number, "", [], CTA, 0);
-        for (const [role, members] of rolesOf(lanes.filter((lane) => lane.timeline === number))) {
+    const roles = (number: number, shown: readonly Lane[]): void => {
+        for (const [role, members] of rolesOf(shown)) {
             const isIdle = members.every((lane) => lane.isIdle);
             const rest = isIdle ? GAP : SIGNALS + GAP;
-            if (members.length > 1 && unfolded.has(keyOf(number, role))) {
+            if (members.length > 1 && unfolded.has(keyOf(number, role, isPredicted))) {
                 add("role", number, role, members, ROLE, 0);
                 for (const lane of members) add("warp", number, role, [lane], lane.isIdle ? IDLE : STRIP, lane.isIdle ? GAP : rest);
             } else if (members.length > 1) {
@@ -87,6 +94,16 @@ export function layOut(
             } else {
                 add("folded", number, role, members, STRIP, rest);
             }
+        }
+    };
+    for (const [number] of scene) {
+        if (scene.length > 1) add("cta", number, "", [], CTA, 0);
+        const own = lanes.filter((lane) => lane.timeline === number);
+        const predicted = own.filter((lane) => lane.isPredicted);
+        for (const group of predicted.length ? [true, false] : [false]) {
+            isPredicted = group;
+            if (predicted.length) add("group", number, "", [], GROUP, 0);
+            roles(number, own.filter((lane) => lane.isPredicted === group));
         }
         if (scene.length > 1) top += GAP;
     }

@@ -4,6 +4,7 @@
 import type { Cost, Figure, Report, Timeline } from "./document.ts";
 import { bar, el, table } from "./elements.ts";
 import { Names } from "./names.ts";
+import { section } from "./predicted.ts";
 import { duration, figure, percent, time } from "./scale.ts";
 import type { Scene } from "./scenes.ts";
 
@@ -37,6 +38,7 @@ export function verdict(report: Report, names: Names, scene: Scene, links: Links
     parts.push(el("p", { class: "faint" }, where + clock));
     if (timeline.verdict.lines.length) parts.push(el("ul", { class: "lines" }, ...timeline.verdict.lines.map((line) => el("li", {}, line))));
     parts.push(costOf(timeline.cost));
+    if (timeline.prediction) parts.push(section(timeline.prediction));
     const left = el("div", {}, roles(timeline), blame(names, timeline));
     parts.push(el("div", { class: "tables" }, left, el("div", { class: "wide" }, sites(names, timeline, links))));
     parts.push(more(names, timeline));

@@ -2,7 +2,7 @@
 /** What the reader sees now: the scene, its range of cycles, what is unfolded, selected, highlighted, switched on. */
 
 import { ArrowIndex } from "./arrows.ts";
-import type { Report, Timeline } from "./document.ts";
+import type { Report, Row, Timeline } from "./document.ts";
 import { chosen, laneOf, type Lane, type Strip } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { layOut, type Layout } from "./rows.ts";
@@ -127,7 +127,10 @@ export class View {
         if (!lanes) {
             const timeline = this.timeline(number);
             const offset = isShared ? timeline.offset : 0;
-            lanes = timeline.rows.map((_, index) => laneOf(this.names, timeline, number, index, offset));
+            const made = (rows: readonly Row[], isPredicted: boolean): Lane[] =>
+                rows.map((_, index) => laneOf(this.names, timeline, number, index, offset, isPredicted));
+            // Measured ones first: arrows and the path name them by their index.
+            lanes = [...made(timeline.rows, false), ...made(timeline.prediction?.timeline.rows ?? [], true)];
             this.known.set(key, lanes);
         }
         return lanes;

@@ -572,3 +572,10 @@ def test_columns_are_stored_as_the_format_says() -> None:
     stored = documents.column([5, 7, 4], delta=True)
     assert base64.b64decode(stored["i32"]) == bytes([5, 0, 0, 0, 2, 0, 0, 0, 0xFD, 0xFF, 0xFF, 0xFF])
     assert json.loads(gzip.decompress(gzip.compress(json.dumps(stored).encode())))["n"] == 3
+
+
+def test_a_long_name_without_a_space_widens_nothing(open_page: Open) -> None:
+    built = documents.small()
+    built["title"] = built["timelines"][0]["kernel"] = "kernel_" + "o1110121" * 40
+    page = open_page(built)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, median, variance
 from typing import Final
 
-from autostamp.model.comparison import Change, Figure, RoleFigures
+from autostamp.model.comparison import Change, Figure, LaunchFigure, RoleFigures
+from autostamp.model.flow import Flow
 from autostamp.model.timeline import RoleTotals, Timeline
 
 # fmt: off
@@ -72,6 +73,40 @@ def spreads(timelines: Sequence[Timeline]) -> tuple[RoleFigures, ...]:
         RoleFigures(role, *(figure_of(role_values(timelines, role, name)) for name in ROLE_FIELDS))
         for role in roles_of(timelines)
     )
+
+
+def launch_figures(timelines: Sequence[Timeline], flows: Sequence[Flow]) -> tuple[LaunchFigure, ...]:
+    """The figures of a report with their spread over the launches of one kernel; none where there is one launch only.
+
+    A figure that a launch does not have (no steady state, say) is left out for that launch.
+    """
+    if len({timeline.launch for timeline in timelines}) < 2:
+        return ()
+    found: dict[tuple[str, str, int, bool], dict[int, list[float]]] = {}
+    for timeline, flow in zip(timelines, flows, strict=True):
+        for what, role, instance, is_share, value in _values(timeline, flow):
+            launches = found.setdefault((what, role, instance, is_share), {})
+            launches.setdefault(timeline.launch, []).append(value)
+    return tuple(
+        LaunchFigure(what, role, instance, figure_of([fmean(values) for values in launches.values()]), is_share)
+        for (what, role, instance, is_share), launches in found.items()
+    )
+
+
+def _values(timeline: Timeline, flow: Flow) -> Iterator[tuple[str, str, int, bool, float]]:
+    """What the figure is, its role and wait, whether it is a share, and its value in one CTA."""
+    yield "cycles", "", 0, False, timeline.cycles
+    if flow.steady is not None:
+        yield "period", "", 0, False, flow.steady.period.median
+    for role, share in flow.path.by_role if flow.path is not None else ():
+        yield "critical path", role, 0, True, share
+    for pair in flow.overlaps:
+        yield "overlap", f"{pair.first} and {pair.second}", 0, True, pair.share
+    for total in timeline.roles:
+        for name in ROLE_FIELDS:
+            yield name, total.role, 0, False, _sum(total, name)
+    for site in timeline.sites:
+        yield "wait", site.role, site.instance, False, site.spread.total
 
 
 def noise(first: Sequence[float], second: Sequence[float]) -> float | None:

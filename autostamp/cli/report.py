@@ -23,6 +23,7 @@ from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
 if TYPE_CHECKING:
     from autostamp.cli.outputs import Pair
+    from autostamp.model.comparison import LaunchFigure
     from autostamp.model.trace import Trace
     from autostamp.report.cost import Cost
     from autostamp.report.document_prediction import Predicted
@@ -60,8 +61,17 @@ class _Report:
             costs=self.costs,
             findings=findings,
             predicted=self.predicted,
+            launches=self._launches(),
             **options,
         )
+
+    def _launches(self) -> dict[int, Sequence[LaunchFigure]]:
+        """Figures over the launches of each kernel trace, none for one that has a single launch."""
+        from autostamp.analysis.spreads import by_kernel, launch_figures
+
+        flows = {id(timeline): flow for timeline, flow in self.pairs}
+        kernels = by_kernel([timeline for timeline, _ in self.pairs])
+        return {each[0].trace: launch_figures(each, [flows[id(timeline)] for timeline in each]) for each in kernels}
 
 
 def _html(report: _Report, path: Path) -> bytes:

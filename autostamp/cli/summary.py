@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -37,8 +38,10 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
     from autostamp.analysis import analyse
     from autostamp.analysis.alignment import aligned
     from autostamp.analysis.flow import explain
-    from autostamp.analysis.spreads import by_kernel, spreads
+    from autostamp.analysis.spreads import by_kernel, launch_figures, spreads
     from autostamp.report.ctas_text import ctas_text
+    from autostamp.report.launches_text import launch_lines
+    from autostamp.report.places import places_of
     from autostamp.report.summary import as_text
     from autostamp.report.summary_json import as_object
     from autostamp.runtime.decode import check
@@ -53,7 +56,14 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
     }
     if as_json:
         kernels = [as_object(timeline, data.manifest, data.facts, *rows[id(timeline)]) for timeline in timelines]
-        click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "kernels": kernels}, indent=2))
+        launches = {
+            of_kernel[0].trace: [
+                asdict(each) for each in launch_figures(of_kernel, [rows[id(timeline)][0] for timeline in of_kernel])
+            ]
+            for of_kernel in by_kernel(timelines)
+        }
+        found = {"schema_version": SCHEMA_VERSION, "kernels": kernels, "launches": launches}
+        click.echo(json.dumps(found, indent=2))
         return
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else PIPE_WIDTH
@@ -75,4 +85,7 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
         )
         if len(of_kernel) > 1:
             texts.append(ctas_text(of_kernel, spreads(of_kernel), top))
+            figures = launch_figures(of_kernel, [rows[id(each)][0] for each in of_kernel])
+            lines = launch_lines(figures, places_of(data.manifest, of_kernel[0].trace))
+            texts += [f"{line}\n" for line in lines]
     click.echo("\n".join(texts), nl=False)

@@ -29,6 +29,20 @@ class RoleFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchFigure:
+    """One figure of the report over several launches: what it is, of which role (or pair of roles), and of which wait.
+
+    `instance` is the wait's (0: the figure is of none). A share is from 0 to 1; all else is cycles, of a role warp-cycles a CTA.
+    """
+
+    what: str
+    role: str
+    instance: int
+    figure: Figure
+    is_share: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One figure in two runs. `delta` is the difference of the medians, second minus first.
 

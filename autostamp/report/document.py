@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from autostamp import __version__
+from autostamp.model.comparison import LaunchFigure
 from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
@@ -20,7 +21,9 @@ from autostamp.report.cost import Cost
 from autostamp.report.document_prediction import Predicted, prediction_object
 from autostamp.report.document_tables import Tables, tables_of
 from autostamp.report.document_timeline import timeline_object
+from autostamp.report.launches_text import launch_lines
 from autostamp.report.notes import loud_notes
+from autostamp.report.places import places_of
 from autostamp.report.verdict import verdict
 
 SCHEMA_VERSION: Final = 1
@@ -38,15 +41,16 @@ def document(
     costs: Mapping[int, Cost] | None = None,
     findings: Sequence[Sequence[str]] = (),
     predicted: Mapping[int, Predicted] | None = None,
+    launches: Mapping[int, Sequence[LaunchFigure]] | None = None,
     columns: Encode = packed,
     progress: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """The document of timelines with their flows; the same input gives the same object.
 
     `sources` are original texts by file key (what is missing is noted), `costs` are by kernel trace, and `findings` say for each
-    pair what is wrong with its records (a sentence each; empty: nothing is). `predicted` is by index of a pair. `columns` says
-    how columns are stored, `progress` is called after each timeline. Raises OverflowError where a packed column cannot hold a
-    value.
+    pair what is wrong with its records (a sentence each; empty: nothing is). `predicted` is by index of a pair, `launches`
+    (figures over several launches) by kernel trace. `columns` says how columns are stored, `progress` is called after each
+    timeline. Raises OverflowError where a packed column cannot hold a value.
     """
     facts = facts or MachineFacts()
     tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})
@@ -54,7 +58,8 @@ def document(
     for index, (timeline, flow) in enumerate(pairs):
         own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest))
         cost = (costs or {}).get(timeline.trace, Cost())
-        said = verdict(timeline, flow, manifest, facts, cost)
+        spread = launch_lines((launches or {}).get(timeline.trace, ()), places_of(manifest, timeline.trace))
+        said = verdict(timeline, flow, manifest, facts, cost, launches=spread)
         found.append(timeline_object((timeline, flow), facts, said, cost, tables.numbers[timeline.trace], columns))
         where = f"{timeline.kernel} CTA {timeline.block}: " if len(pairs) > 1 else ""
         notes += [f"{where}{note}" for note in (*own, *flow.notes)]

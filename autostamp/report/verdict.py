@@ -49,8 +49,12 @@ def verdict(
     facts: MachineFacts | None = None,
     cost: Cost | None = None,
     notes: Iterable[str] = (),
+    launches: Iterable[str] = (),
 ) -> Verdict:
-    """The verdict on one timeline. `notes` are loud ones that stand before the flow's; lines that do not fit are counted."""
+    """The verdict on one timeline. `notes` are loud ones that stand before the flow's; lines that do not fit are counted.
+
+    `launches` are lines on several launches, for the sentences alone.
+    """
     mhz = clock_mhz(timeline, facts or MachineFacts())
     words = Words(places_of(manifest, timeline.trace), barriers_of(manifest, timeline.trace), mhz)
     said = (*notes, *flow.notes)
@@ -72,7 +76,9 @@ def verdict(
     if len(lines) + len(last) > room:
         kept = max(room - len(last) - 1, 0)
         lines = [*lines[:kept], f"({count_of(len(lines) - kept, 'more line')}: `autostamp report` shows all)"]
-    return Verdict(head, (*lines, *last[: room - len(lines)]), tuple(line.strip() for line in (*before, *after)))
+    return Verdict(
+        head, (*lines, *last[: room - len(lines)]), tuple(line.strip() for line in (*before, *launches, *after))
+    )
 
 
 def wrapped(line: str) -> list[str]:

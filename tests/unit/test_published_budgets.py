@@ -40,7 +40,7 @@ FA4_FORWARD = (
 )
 
 
-@pytest.mark.parametrize(("tile", "mma", "smem", "exp", "binds"), FA4_FORWARD, ids=str)
+@pytest.mark.parametrize(("tile", "mma", "smem", "exp", "binds"), FA4_FORWARD, ids=[str(row[0]) for row in FA4_FORWARD])
 def test_flash_attention_4_forward_on_b200(tile, mma, smem, exp, binds):
     budget = forward(B200, AttentionTile(*tile), smem_write_share=0)  # the paper counts no TMA writes
     assert cycles(budget, Resource.TENSOR) == mma

@@ -85,7 +85,7 @@ struct Lane<Signature, true> {
 #if defined(__CUDA_ARCH__)
 namespace lean {
 
-#define AUTOSTAMP_LEAN_BEGIN_ "{ .reg .pred p, q; .reg .u32 c, n, w, z; .reg .b64 a, b;\n\t// autostamp %0\n\t"
+#define AUTOSTAMP_LEAN_BEGIN_ "{ .reg .pred p, q; .reg .u32 c, w, z, lo, hi; .reg .b64 a, b;\n\t// autostamp %0\n\t"
 #define AUTOSTAMP_LEAN_CLOCK_ "mov.u32 c, %%clock;\n\t"
 // The address of the record `n`. No number of a record or a limit has the bit that is asked for, but ptxas can't know.
 #define AUTOSTAMP_LEAN_PLACE_                    \
@@ -93,8 +93,9 @@ namespace lean {
   "and.b32 z, z, 0x40000000;\n\t"                \
   "cvt.u64.u32 b, z;\n\t"                        \
   "add.u64 b, b, autostamp_slot;\n\t"            \
-  "ld.const.u64 b, [b];\n\t"                     \
-  "mad.wide.u32 a, n, 8, b;\n\t"
+  "ld.const.v2.u32 {lo, hi}, [b];\n\t"           \
+  "mad.lo.u32 lo, autostamp_next, 8, lo;\n\t"    \
+  "mov.b64 a, {lo, hi};\n\t"
 // The clock, and the place of what is stored then. Before the exit of a wait that the warp may run ahead of comes a store that
 // marks the record unused (docs/adr/0009), so the place is found first.
 #define AUTOSTAMP_LEAN_SOON_ AUTOSTAMP_LEAN_CLOCK_ AUTOSTAMP_LEAN_PLACE_
@@ -109,12 +110,11 @@ namespace lean {
 // Lane 0 alone has no sign bit.
 #define AUTOSTAMP_LEAN_WARP_(clock, word)                      \
   asm volatile(AUTOSTAMP_LEAN_BEGIN_                           \
-               "mov.b32 n, autostamp_next;\n\t"                \
-               "setp.ge.and.s32 p, n, 0, autostamp_room;\n\t" clock word \
-               "setp.ge.s32 q, n, 0;\n\t" AUTOSTAMP_LEAN_STORE_("w", "q") ::"n"(Event), "r"(payload) : "memory")
+               "setp.ge.and.s32 p, autostamp_next, 0, autostamp_room;\n\t" clock word \
+               "setp.ge.s32 q, autostamp_next, 0;\n\t" AUTOSTAMP_LEAN_STORE_("w", "q") ::"n"(Event), "r"(payload) : "memory")
 #define AUTOSTAMP_LEAN_OWNED_(clock, word)           \
   "and.pred p, autostamp_own, autostamp_room;\n\t"   \
-  "and.b32 n, autostamp_next, 0x7fffffff;\n\t" clock \
+  clock                                             \
   AUTOSTAMP_LEAN_STORE_(word, "autostamp_own")
 
 /// Any stamp that the whole warp executes, or lane 0 alone.

@@ -252,13 +252,13 @@ class _Planner:
             for number, function in enumerate(self._index.functions)
             if mask >> number & 1 and function.file in self._outside
         ]
-        sites = frozenset(
+        lean_sites = frozenset(
             (path, site.site.number)
             for number, held in self._held.items()
             if lean_functions >> number & 1
             for path, site in held
         )
-        return Plan(self._files, tuple(findings), tuple(outside), sites)
+        return Plan(self._files, tuple(findings), tuple(outside), lean_sites)
 
     def _lean(self, bound: Sequence[Kernel], carrier: Carrier, form: LaneForm) -> set[int]:
         """The kernels (by id) whose stamps are to be lean."""

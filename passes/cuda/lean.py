@@ -8,7 +8,7 @@ constant: its definition is read as text, so a conditional gives several numbers
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -50,17 +50,22 @@ class Kept:
         return bool(self.numbers) and self.numbers[-1] <= FEW
 
 
-def kept_by(functions: Iterable[Function]) -> Iterator[Kept]:
+def kept_by(functions: Sequence[Function]) -> Iterator[Kept]:
     """What the roles keep that give registers away in these functions."""
+    wrappers: dict[str, int] = {}
     for function in functions:
         for asm in function.asms:
             match = _INSTRUCTION.search(asm.text)
             if match is not None:
-                yield Kept(_numbers(_operand(asm, match[1]), function, asm.start))
+                operand = _operand(asm, match[1])
+                if operand in function.template_parameters:
+                    wrappers[function.name] = function.template_parameters.index(operand)
+                yield Kept(_numbers(operand, function, asm.start))
+    for function in functions:
         for call in function.calls:
-            if _GIVES.search(call.name):
-                text = call.template[1:-1] if call.template else ", ".join(call.arguments)
-                yield Kept(_numbers(text, function, call.start))
+            if call.name in wrappers or _GIVES.search(call.name):
+                given = [*call.template[1:-1].split(",")] if call.template else list(call.arguments)
+                yield Kept(_numbers(",".join(given[wrappers.get(call.name, 0) :][:1]), function, call.start))
 
 
 def spread(lean: set[int], reached: Mapping[int, int]) -> int:
@@ -109,5 +114,5 @@ def _values(text: str, before: str, file: str, depth: int) -> set[int]:
 
 
 def _definitions(name: str, text: str) -> list[str]:
-    pattern = rf"(?<![\w.]){name}\s*=(?!=)([^;{{}}]+);|^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+([^\n]+)"
+    pattern = rf"(?<![\w.]){name}\s*=(?!=)([^,;{{}}]+)[,;]|^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+([^\n]+)"
     return [first or second for first, second in re.findall(pattern, text, re.MULTILINE)]

@@ -271,7 +271,8 @@ class _Planner:
         if kernel.function is None:
             return ()
         mask = self._certain_or_object[self._reach.number[id(kernel.function)]]
-        return tuple(kept_by(function for number, function in enumerate(self._index.functions) if mask >> number & 1))
+        functions = [function for number, function in enumerate(self._index.functions) if mask >> number & 1]
+        return tuple(kept_by(functions))
 
     def _launches(self) -> list[Launch]:
         names = frozenset(kernel.name for kernel in self._kernels)

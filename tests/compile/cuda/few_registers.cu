@@ -7,7 +7,7 @@
 #include <cstdint>
 
 constexpr int STAGES = 3, TILE_M = 128, TILE_N = 256, TILE_K = 64, CLUSTER = 2, LIST = 128, CONSUMERS = 2;
-constexpr int THREADS = 128 * (CONSUMERS + 1), FEW = 24;
+constexpr int THREADS = 128 * (CONSUMERS + 1), FEW = 24, MANY = 240;
 
 struct Shared {
   alignas(128) uint16_t a[STAGES][TILE_M * TILE_K];
@@ -63,7 +63,12 @@ __device__ __forceinline__ void keep_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) __cluster_dims__(CLUSTER, 1, 1)
+template <int Registers>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
     few_registers(int depth, const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                   const int* tiles, const int* first, float* out) {
   extern __shared__ __align__(128) uint8_t memory[];
@@ -81,20 +86,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) __cluster_dims__(CLUSTER, 
   int stage = 0, parity = 0;
   if (group == 0) {
     keep_registers<FEW>();
-    if (thread != 0) return;
-    for (int next = 0; next < LIST; ++next) {
-      const int tile = shared.tiles[next];
-      if (tile == -1) return;
-      const int row = ((tile >> 16) * CLUSTER + rank) * TILE_M, column = (tile & 0xffff) * TILE_N, begin = first[next] * TILE_K;
-      for (int step = 0; step < steps; ++step, ++stage) {
-        if (stage == STAGES) stage = 0, parity ^= 1;
-        wait(&shared.empty[stage], parity);
-        expect(&shared.full[stage], (TILE_M + TILE_N) * TILE_K * sizeof(uint16_t));
-        load(shared.a[stage], &map_a, &shared.full[stage], begin + step * TILE_K, row);
-        if (rank == 0) load_for_all(shared.b[stage], &map_b, &shared.full[stage], begin + step * TILE_K, column, 3);
+    if (thread == 0) {
+      for (int next = 0; next < LIST; ++next) {
+        const int tile = shared.tiles[next];
+        if (tile == -1) break;
+        const int row = (tile >> 16) * CLUSTER + rank, column = tile & 0xffff;
+        for (int step = 0; step < steps; ++step, ++stage) {
+          if (stage == STAGES) stage = 0, parity ^= 1;
+          wait(&shared.empty[stage], parity);
+          expect(&shared.full[stage], (TILE_M + TILE_N) * TILE_K * sizeof(uint16_t));
+          load(shared.a[stage], &map_a, &shared.full[stage], step * TILE_K, row * TILE_M);
+          if (rank == 0) load_for_all(shared.b[stage], &map_b, &shared.full[stage], step * TILE_K, column * TILE_N, 3);
+        }
       }
     }
   } else {
+    take_registers<MANY>();
     float sum = 0;
     for (int i = 0; i < STAGES; ++i) {
       if (thread < CLUSTER) arrive_at(&shared.empty[i], thread);

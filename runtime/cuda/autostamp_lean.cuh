@@ -6,7 +6,7 @@
 // it, and the shifted address of the barrier at hand. Here it is two, the number of the next record and that of the first
 // behind the lane. Where the region begins is read from the slot in constant memory each time, at an address that seems to hang
 // on the cursor: what ptxas takes for a constant it would read once and keep in two registers. The clock is read before that,
-// the store waits for it. docs/adr/0007-cuda-stamp-form.md has the figures.
+// the stores wait for it. docs/adr/0007-cuda-stamp-form.md has the figures.
 #ifndef AUTOSTAMP_LEAN_CUH_
 #define AUTOSTAMP_LEAN_CUH_
 
@@ -87,43 +87,44 @@ namespace lean {
 
 #define AUTOSTAMP_LEAN_BEGIN_ "{ .reg .pred p, q; .reg .u32 c, w, z, lo, hi; .reg .b64 a, b;\n\t// autostamp %0\n\t"
 #define AUTOSTAMP_LEAN_CLOCK_ "mov.u32 c, %%clock;\n\t"
-// The address of the record `n`. No number of a record or a limit has the bit that is asked for, but ptxas can't know.
-#define AUTOSTAMP_LEAN_PLACE_                    \
+// The address of the next record. Neither a record's number nor a limit has the bit that both are asked for, but ptxas can't know.
+// Eight times the number has no sign bit any more, and the sum no carry: a region crosses no 4 GiB boundary.
+#define AUTOSTAMP_LEAN_PLACE_                     \
   "and.b32 z, autostamp_next, autostamp_end;\n\t" \
-  "and.b32 z, z, 0x40000000;\n\t"                \
-  "cvt.u64.u32 b, z;\n\t"                        \
-  "add.u64 b, b, autostamp_slot;\n\t"            \
-  "ld.const.v2.u32 {lo, hi}, [b];\n\t"           \
-  "mad.lo.u32 lo, autostamp_next, 8, lo;\n\t"    \
+  "and.b32 z, z, 0x40000000;\n\t"                 \
+  "cvt.u64.u32 b, z;\n\t"                         \
+  "add.u64 b, b, autostamp_slot;\n\t"             \
+  "ld.const.v2.u32 {lo, hi}, [b];\n\t"            \
+  "mad.lo.u32 lo, autostamp_next, 8, lo;\n\t"     \
   "mov.b64 a, {lo, hi};\n\t"
-// The clock, and the place of what is stored then. Before the exit of a wait that the warp may run ahead of comes a store that
-// marks the record unused (docs/adr/0009), so the place is found first.
+// The clock first, for the place takes a while. Before the exit of a wait that the warp may run ahead of comes a store that marks
+// the record unused (docs/adr/0009), and so the place.
 #define AUTOSTAMP_LEAN_SOON_ AUTOSTAMP_LEAN_CLOCK_ AUTOSTAMP_LEAN_PLACE_
 #define AUTOSTAMP_LEAN_DEFERRED_ AUTOSTAMP_LEAN_PLACE_ "@p st.volatile.global.b32 [a+4], 0;\n\t" AUTOSTAMP_LEAN_CLOCK_
 // The payload goes to its place in a way that ptxas does not take for a shift: that, it would keep from one stamp to the next.
 #define AUTOSTAMP_LEAN_WORD_ "shf.l.wrap.b32 w, 0, %1, 13;\n\tadd.u32 w, w, %0;\n\t"
-#define AUTOSTAMP_LEAN_STORE_(word, who)                    \
-  "@p st.global.v2.b32 [a], {c, " word "};\n\t"             \
+// Two stores: one of both words would need two registers side by side. The second makes the record valid.
+#define AUTOSTAMP_LEAN_STORE_(find, word, who)              \
+  "@p st.global.b32 [a], c;\n\t" find                       \
+  "@p st.global.b32 [a+4], " word ";\n\t"                   \
   "@" who " add.u32 autostamp_next, autostamp_next, 1;\n\t" \
   "setp.lt.and.u32 autostamp_room, autostamp_next, autostamp_end, autostamp_room; }"
 
-// Lane 0 alone has no sign bit.
-#define AUTOSTAMP_LEAN_WARP_(clock, word)                      \
-  asm volatile(AUTOSTAMP_LEAN_BEGIN_                           \
-               "setp.ge.and.s32 p, autostamp_next, 0, autostamp_room;\n\t" clock word \
-               "setp.ge.s32 q, autostamp_next, 0;\n\t" AUTOSTAMP_LEAN_STORE_("w", "q") ::"n"(Event), "r"(payload) : "memory")
-#define AUTOSTAMP_LEAN_OWNED_(clock, word)           \
-  "and.pred p, autostamp_own, autostamp_room;\n\t"   \
-  clock                                             \
-  AUTOSTAMP_LEAN_STORE_(word, "autostamp_own")
+// Of a whole warp lane 0 writes, which has no sign bit.
+#define AUTOSTAMP_LEAN_WARP_(place)                                                                           \
+  asm volatile(AUTOSTAMP_LEAN_BEGIN_ "setp.ge.and.s32 p, autostamp_next, 0, autostamp_room;\n\t" place        \
+               "setp.ge.s32 q, autostamp_next, 0;\n\t" AUTOSTAMP_LEAN_STORE_(AUTOSTAMP_LEAN_WORD_, "w", "q")  \
+               ::"n"(Event), "r"(payload) : "memory")
+#define AUTOSTAMP_LEAN_OWNED_(place, find, word) \
+  "and.pred p, autostamp_own, autostamp_room;\n\t" place AUTOSTAMP_LEAN_STORE_(find, word, "autostamp_own")
 
 /// Any stamp that the whole warp executes, or lane 0 alone.
 template <unsigned Event, bool IsDeferred>
 __device__ __forceinline__ void warp_stamp(unsigned payload) {
   if constexpr (IsDeferred) {
-    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_DEFERRED_, AUTOSTAMP_LEAN_WORD_);
+    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_DEFERRED_);
   } else {
-    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_SOON_, AUTOSTAMP_LEAN_WORD_);
+    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_SOON_);
   }
 }
 
@@ -135,7 +136,7 @@ __device__ __forceinline__ void enter(unsigned payload) {
                "and.b32 z, z, 1;\n\t"
                "setp.ge.s32 p, autostamp_next, 0;\n\t"
                "setp.eq.or.u32 autostamp_own, z, 0, p;\n\t"
-               AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_ AUTOSTAMP_LEAN_WORD_, "w") ::"n"(Event),
+               AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_, AUTOSTAMP_LEAN_WORD_, "w") ::"n"(Event),
                "r"(payload)
                : "memory");
 }
@@ -144,9 +145,9 @@ __device__ __forceinline__ void enter(unsigned payload) {
 template <unsigned Event, bool IsDeferred>
 __device__ __forceinline__ void leave() {
   if constexpr (IsDeferred) {
-    asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_DEFERRED_, "%0") ::"n"(Event) : "memory");
+    asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_DEFERRED_, "", "%0") ::"n"(Event) : "memory");
   } else {
-    asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_, "%0") ::"n"(Event) : "memory");
+    asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_, "", "%0") ::"n"(Event) : "memory");
   }
 }
 

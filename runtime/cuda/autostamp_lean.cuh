@@ -103,20 +103,21 @@ namespace lean {
 #define AUTOSTAMP_LEAN_DEFERRED_ AUTOSTAMP_LEAN_PLACE_ "@p st.volatile.global.b32 [a+4], 0;\n\t" AUTOSTAMP_LEAN_CLOCK_
 // The payload goes to its place in a way that ptxas does not take for a shift: that, it would keep from one stamp to the next.
 #define AUTOSTAMP_LEAN_WORD_ "shf.l.wrap.b32 w, 0, %1, 13;\n\tadd.u32 w, w, %0;\n\t"
-// Two stores: one of both words would need two registers side by side. The second makes the record valid.
-#define AUTOSTAMP_LEAN_STORE_(find, word, who)              \
-  "@p st.global.b32 [a], c;\n\t" find                       \
-  "@p st.global.b32 [a+4], " word ";\n\t"                   \
+#define AUTOSTAMP_LEAN_ADVANCE_(who)                          \
   "@" who " add.u32 autostamp_next, autostamp_next, 1;\n\t" \
   "setp.lt.and.u32 autostamp_room, autostamp_next, autostamp_end, autostamp_room; }"
 
 // Of a whole warp lane 0 writes, which has no sign bit.
 #define AUTOSTAMP_LEAN_WARP_(place)                                                                           \
   asm volatile(AUTOSTAMP_LEAN_BEGIN_ "setp.ge.and.s32 p, autostamp_next, 0, autostamp_room;\n\t" place        \
-               "setp.ge.s32 q, autostamp_next, 0;\n\t" AUTOSTAMP_LEAN_STORE_(AUTOSTAMP_LEAN_WORD_, "w", "q")  \
-               ::"n"(Event), "r"(payload) : "memory")
-#define AUTOSTAMP_LEAN_OWNED_(place, find, word) \
-  "and.pred p, autostamp_own, autostamp_room;\n\t" place AUTOSTAMP_LEAN_STORE_(find, word, "autostamp_own")
+               AUTOSTAMP_LEAN_WORD_ "@p st.global.v2.b32 [a], {c, w};\n\t"                                    \
+               "setp.ge.s32 q, autostamp_next, 0;\n\t" AUTOSTAMP_LEAN_ADVANCE_("q") ::"n"(Event), "r"(payload) \
+               : "memory")
+// Any threads. Two stores, for one of both words would need registers side by side. The second makes the record valid.
+#define AUTOSTAMP_LEAN_OWNED_(place, find, word)                        \
+  "and.pred p, autostamp_own, autostamp_room;\n\t" place                \
+  "@p st.global.b32 [a], c;\n\t" find                                   \
+  "@p st.global.b32 [a+4], " word ";\n\t" AUTOSTAMP_LEAN_ADVANCE_("autostamp_own")
 
 /// Any stamp that the whole warp executes, or lane 0 alone.
 template <unsigned Event, bool IsDeferred>

@@ -128,8 +128,11 @@ def _evaluate(code: Definitions, index: int, register: str, depth: int) -> Bits:
         return Bits.constant(0) if instruction.opcode == "CS2R" and sources[-1] in _ZERO else UNKNOWN
     if head == "HFMA2":
         return _half_immediates(sources[1:])
-    rule = _RULES.get(f"{head}.L" if head == "SHF" and "L" in modifiers else head)
-    if rule is None or not _PARTIAL.isdisjoint(modifiers):
+    name = f"{head}.L" if head == "SHF" and "L" in modifiers else head
+    # The upper half of a word over zero that is shifted left is that word shifted left: a funnel shift.
+    is_funnel = "HI" in modifiers and name in ("LEA", "SHF.L") and sources[1] in _ZERO
+    rule = _RULES.get(f"{name}.HI" if is_funnel else name)
+    if rule is None or not _PARTIAL.isdisjoint(set(modifiers) - ({"HI"} if is_funnel else set())):
         return UNKNOWN
     try:
         return rule([value_of(code, each, index, depth) for each in sources[1:]])
@@ -179,6 +182,8 @@ _RULES: Final[dict[str, Callable[[Sequence[Bits]], Bits]]] = {
     "IMAD": lambda values: add(multiply(values[0], values[1]), values[2]),
     "SHF.L": _shift,
     "LEA": _load_address,
+    "LEA.HI": lambda values: _load_address([values[2], values[1], values[3]]),
+    "SHF.L.HI": lambda values: _shift([values[2], values[1]]),
     "LOP3": _logic,
     "PRMT": _permute,
     "SEL": _select,

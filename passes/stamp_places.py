@@ -12,7 +12,7 @@ from typing import Final
 from autostamp.model.cubin import Instruction, is_opcode
 from autostamp.model.manifest import Instance
 from autostamp.model.sync import Side
-from autostamp.passes.definitions import Definitions
+from autostamp.passes.definitions import Definitions, written
 from autostamp.passes.known_bits import value_of
 
 EVENT_BITS: Final = 16
@@ -54,15 +54,19 @@ class Found:
 
 
 def find_stamps(instructions: Sequence[Instruction]) -> tuple[Found, ...]:
-    """Every clock read in address order, with the event number of the 8-byte store that writes it out."""
+    """Every clock read in address order, with the event number of the store that writes it out, or of the one after it."""
     code = Definitions(instructions)
     events: dict[int, int] = {}
     for index, instruction in enumerate(instructions):
-        pair = stored_pair(instruction)
+        pair, word = stored_pair(instruction), index
         if pair is None:
-            continue
+            second = second_store(code, index)
+            if second is None:
+                continue
+            word = second
+            pair = (instruction.operands[-1], instructions[second].operands[-1])
         clock = clock_behind(code, pair[0], index)
-        event = value_of(code, pair[1], index).low(EVENT_BITS)
+        event = value_of(code, pair[1], word).low(EVENT_BITS)
         if clock is not None and event:
             events[clock] = event
     return tuple(
@@ -78,6 +82,32 @@ def stored_pair(instruction: Instruction) -> tuple[str, str] | None:
         return None
     match = _REGISTER.fullmatch(instruction.operands[-1])
     return (match[0], f"R{int(match[1]) + 1}") if match else None
+
+
+def second_store(code: Definitions, index: int) -> int | None:
+    """Index of the store to the word behind the one that instruction `index` stores, at the same address register; else None.
+
+    Where registers are short a record is written by two stores of 32 bits.
+    """
+    first = code.instructions[index]
+    place = _stored_word(first)
+    base = re.search(r"\[(R\d+)\.64\]\Z", place)
+    if base is None:
+        return None
+    for at in range(index + 1, len(code.instructions)):
+        each = code.instructions[at]
+        if _stored_word(each) == f"{place[:-1]}+0x4]":
+            return at
+        if base[1] in written(each) or is_opcode(each.opcode, "BRA", "EXIT", "RET"):
+            return None
+    return None
+
+
+def _stored_word(instruction: Instruction) -> str:
+    """The address of a global store of one 32-bit register; '' for anything else."""
+    is_store = is_opcode(instruction.opcode, "STG", "ST") and not {"64", "128"} & set(instruction.opcode.split("."))
+    is_word = is_store and _REGISTER.fullmatch(instruction.operands[-1]) is not None
+    return instruction.operands[0] if is_word else ""
 
 
 def clock_behind(code: Definitions, register: str, before: int) -> int | None:

@@ -10,7 +10,7 @@ from typing import Final
 from autostamp.model.cubin import Instruction, is_opcode
 from autostamp.passes.definitions import Definitions, read, written
 from autostamp.passes.flow_graph import is_conditional
-from autostamp.passes.stamp_places import clock_behind
+from autostamp.passes.stamp_places import clock_behind, second_store
 
 SERVANTS: Final = (
     "CS2R", "HFMA2", "IADD", "IADD3", "IMAD", "ISETP", "LDC", "LDCU", "LEA", "LOP3", "MOV", "PLOP3", "PRMT", "R2UR", "S2R",
@@ -36,6 +36,9 @@ def stamp_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
             clock = clock_behind(code, match[0], index) if match else None
             if clock is not None:
                 seeds |= {clock, index}
+                second = second_store(code, index)
+                if second is not None:
+                    seeds.add(second)
     guards = _predicate_writers(instructions)
     candidates = _used_by(seeds, code, guards) | seeds
     # A cursor's step at a loop's end stands below what reads it.

@@ -62,6 +62,10 @@ class Result:
     help="CUDA C++: how kernels get the buffer: a parameter, a device symbol, or what is safe.",
 )  # fmt: skip
 @click.option(
+    "--form", type=click.Choice(["auto", "lean", "usual"]), default="auto", show_default=True,
+    help="CUDA C++: stamps with fewer registers alive and more instructions (lean), or what suits each kernel.",
+)  # fmt: skip
+@click.option(
     "--project", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="ROOT",
     help="CUDA C++: stamp a whole project into a shadow tree at -o.",
 )  # fmt: skip
@@ -77,6 +81,7 @@ def command(
     stdin_filename: str,
     folders: tuple[Path, ...],
     carrier: str,
+    form: str,
     project: Path | None,
     in_place: bool,
     rdc: bool,
@@ -91,7 +96,7 @@ def command(
     if bool(names) == (project is not None) or (project is not None and in_place):
         raise click.UsageError("name files or folders, or give --project ROOT with -o SHADOW")
     options = config.load(Path.cwd(), only, skip)
-    cuda = _cuda_options(options, carrier, rdc)
+    cuda = _cuda_options(options, carrier, form, rdc)
     if project is not None:
         result = _project(project, out, cuda, folders)
     elif names == (STDIN,):
@@ -115,11 +120,12 @@ def command(
     return max(status, ExitStatus.FINDINGS) if result.notes else status
 
 
-def _cuda_options(options: InstrumentOptions, carrier: str, is_linked: bool) -> CudaOptions:
+def _cuda_options(options: InstrumentOptions, carrier: str, form: str, is_linked: bool) -> CudaOptions:
     from autostamp.passes.cuda.carrier import Carrier
     from autostamp.passes.cuda.instrument import CudaOptions
+    from autostamp.passes.cuda.lean import LaneForm
 
-    return CudaOptions(options, Carrier(carrier), without_calls_out_of_line=is_linked)
+    return CudaOptions(options, Carrier(carrier), LaneForm(form), without_calls_out_of_line=is_linked)
 
 
 def _stdin(name: str, options: InstrumentOptions, cuda: CudaOptions) -> Result:

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     help="How kernels get their buffer. [AUTOSTAMP_CARRIER]",
 )
 @click.option(
+    "--form",
+    type=click.Choice(["auto", "lean", "usual"]),
+    default="auto",
+    show_default=True,
+    envvar="AUTOSTAMP_FORM",
+    help="Stamps with fewer registers alive and more instructions: lean. [AUTOSTAMP_FORM]",
+)
+@click.option(
     "--strict",
     is_flag=True,
     envvar="AUTOSTAMP_STRICT",
@@ -48,6 +56,7 @@ def command(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     carrier: str,
+    form: str,
     strict: bool,
     verbose: bool,
     words: tuple[str, ...],
@@ -64,7 +73,7 @@ def command(
     def settings(folder: Path) -> InstrumentOptions:
         return _settings(folder, only, skip)
 
-    return launch(words, LauncherOptions(files, carrier, strict, verbose), settings, os.environ)
+    return launch(words, LauncherOptions(files, carrier, form, strict, verbose), settings, os.environ)
 
 
 def _settings(folder: Path, only: tuple[str, ...], skip: tuple[str, ...]) -> InstrumentOptions:

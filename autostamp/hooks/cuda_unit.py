@@ -14,6 +14,7 @@ from autostamp.model.manifest import MANIFEST_VERSION, Manifest
 from autostamp.model.options import InstrumentOptions
 from autostamp.passes.cuda.carrier import Carrier
 from autostamp.passes.cuda.instrument import CudaOptions, Project, instrument
+from autostamp.passes.cuda.lean import LaneForm
 from autostamp.runtime.cuda.header import header_files
 from autostamp.runtime.manifest_file import encode
 
@@ -26,6 +27,7 @@ class UnitOptions:
 
     options: InstrumentOptions
     carrier: str = "auto"
+    form: str = "auto"
     is_device_only: bool = False
     is_relocatable: bool = False
 
@@ -95,7 +97,8 @@ def stamp(files: Mapping[Path, bytes], chosen: Set[Path], sources: Set[Path], op
     context = {path: data for path, data in files.items() if path not in chosen}
 
     def made(carrier: Carrier) -> Project:
-        cuda = CudaOptions(options.options, carrier, without_calls_out_of_line=options.is_relocatable)
+        form = LaneForm(options.form)
+        cuda = CudaOptions(options.options, carrier, form, without_calls_out_of_line=options.is_relocatable)
         return instrument(stamped, context, cuda)
 
     wanted = Carrier.SYMBOL if options.is_device_only else Carrier(options.carrier)

@@ -21,7 +21,10 @@ MARKERS: Final = {
 }
 """What an include folder belongs to: it holds all of these files."""
 
-OWN: Final = frozenset({"autostamp.cuh", "autostamp_host.cuh", "autostamp_drain.cuh", "autostamp_unit.cuh"})
+OWN: Final = frozenset(
+    f"{name}.cuh"
+    for name in ("autostamp", *(f"autostamp_{part}" for part in ("payload", "lean", "host", "drain", "unit")))
+)
 """Our headers, wherever `autostamp instrument` wrote them: a compilation gets its own."""
 
 

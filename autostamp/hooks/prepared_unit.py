@@ -37,11 +37,13 @@ class LauncherOptions:
     """How to stand in front of nvcc.
 
     `files` are patterns (`fnmatch`) for the paths of files to stamp, by their whole path or its end; none means every file
-    of the project. `carrier` is auto, param or symbol. With `is_strict` a compilation that cannot be stamped fails.
+    of the project. `carrier` is auto, param or symbol, `form` auto, lean or usual. With `is_strict` a compilation that cannot be
+    stamped fails.
     """
 
     files: tuple[str, ...] = ()
     carrier: str = "auto"
+    form: str = "auto"
     is_strict: bool = False
     is_verbose: bool = False
 
@@ -93,7 +95,7 @@ class Preparer:
         return self._new_unit(copies, options) if unit is None else unit
 
     def _unit_key(self, closure: Closure, options: InstrumentOptions) -> str:
-        parts = [_fingerprint(), repr(options), self._options.carrier]
+        parts = [_fingerprint(), repr(options), self._options.carrier, self._options.form]
         parts += [f"{file.path}\n{file.spelled}\n{file.digest}\n{file.reading}" for file in closure.files]
         return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:24]
 
@@ -119,7 +121,13 @@ class Preparer:
             {Path(file.path): Path(file.spelled).read_bytes() for file in files},
             {Path(file.path) for file in files if self._is_stamped(file.path, file.reading)},
             set(map(Path, map(include_closure.absolute, self._command.sources))),
-            UnitOptions(options, self._options.carrier, self._command.is_device_only, self._command.is_relocatable),
+            UnitOptions(
+                options,
+                self._options.carrier,
+                self._options.form,
+                self._command.is_device_only,
+                self._command.is_relocatable,
+            ),
         )
         refused = ""
         if made.texts:

@@ -20,6 +20,7 @@ from autostamp.model.manifest import MANIFEST_VERSION, KernelTrace, Manifest
 from autostamp.model.options import InstrumentOptions
 from autostamp.passes.cuda.carrier import Carrier
 from autostamp.passes.cuda.instrument import CudaOptions, Project, instrument
+from autostamp.passes.cuda.lean import LaneForm
 from autostamp.runtime.buffer import Memory
 from autostamp.runtime.cuda.collect import visited_events
 from autostamp.runtime.cuda.header import UNIT_HEADER, header_files, slot_bytes
@@ -86,7 +87,13 @@ class CudaUnit:
         return found[0]
 
 
-def stamp(source: Path, text: bytes, options: InstrumentOptions, folders: tuple[str, ...] = ()) -> CudaUnit | None:
+def stamp(
+    source: Path,
+    text: bytes,
+    options: InstrumentOptions,
+    folders: tuple[str, ...] = (),
+    form: LaneForm = LaneForm.AUTO,
+) -> CudaUnit | None:
     """Stamp a file with the headers beside it; those in `folders` (-I) are read and stay. None: nothing to stamp.
 
     Raises what `instrument` raises, and the first of its findings.
@@ -96,7 +103,7 @@ def stamp(source: Path, text: bytes, options: InstrumentOptions, folders: tuple[
         raise AutostampError(batch.findings[0])
     own = Path(os.path.normpath(source))
     files = {**batch.files, own: text}
-    project = instrument(files, batch.context, CudaOptions(options, Carrier.SYMBOL))
+    project = instrument(files, batch.context, CudaOptions(options, Carrier.SYMBOL, form))
     if project.findings:
         raise AutostampError(project.findings[0])
     if own not in project.changed:

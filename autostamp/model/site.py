@@ -90,6 +90,7 @@ class KernelDef:
 
     CUDA C++ numbers the kernels of a file from 1 and says by which `carrier` (param or symbol) a kernel gets its buffer, the
     `reason` for that choice, and which sites it `reaches` (file key, site number) as far as calls can be followed by name.
+    With `is_lean` its stamps have the form for kernels with few registers.
     """
 
     name: str
@@ -100,3 +101,4 @@ class KernelDef:
     carrier: str = ""
     reason: str = ""
     reaches: tuple[tuple[str, int], ...] = ()
+    is_lean: bool = False

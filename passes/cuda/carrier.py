@@ -83,8 +83,13 @@ class Chooser:
         self._directives: dict[Path, list[tuple[int, int]]] = {}
         self._mentions = self._find_mentions()
 
-    def choose(self, kernel: Kernel, wanted: Carrier) -> Choice:
-        """The carrier of one kernel. With PARAM wanted the choice may still be the symbol: then `reason` says why it must be."""
+    def choose(self, kernel: Kernel, wanted: Carrier, *, is_lean: bool = False) -> Choice:
+        """The carrier of one kernel. With PARAM wanted the choice may still be the symbol: then `reason` says why it must be.
+
+        Lean stamps read the slot from constant memory, where a kernel's parameters have no name.
+        """
+        if is_lean:
+            return Choice(kernel, False, "its stamps are lean")
         if wanted is Carrier.SYMBOL:
             return Choice(kernel, False, "asked for")
         choice = Choice(kernel, True, "")

@@ -16,7 +16,10 @@ from pathlib import Path
 
 from autostamp.passes.cuda.views import Views, views
 
-GENERATED = frozenset({"autostamp.cuh", "autostamp_host.cuh", "autostamp_drain.cuh", "autostamp_unit.cuh"})
+GENERATED = frozenset(
+    f"{name}.cuh"
+    for name in ("autostamp", *(f"autostamp_{part}" for part in ("payload", "lean", "host", "drain", "unit")))
+)
 """Files that stamping writes beside the stamped ones; they are no sources of the project."""
 
 PROGRAMS = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c++", ".c"})

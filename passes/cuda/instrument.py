@@ -23,6 +23,7 @@ from autostamp.passes.cuda.find import find
 from autostamp.passes.cuda.found import FoundFile
 from autostamp.passes.cuda.functions import Function, Index, index
 from autostamp.passes.cuda.includes import included_programs
+from autostamp.passes.cuda.lean import LaneForm
 from autostamp.passes.cuda.macros import Macros, learn
 from autostamp.passes.cuda.plan import FilePlan, plan, position
 from autostamp.passes.cuda.recognise import Recognizer
@@ -48,12 +49,14 @@ _OWN_NAME = re.compile(rb"(?<!\w)AUTOSTAMP_\w*+")
 class CudaOptions:
     """Options of one instrumentation of CUDA C++.
 
+    `form` is the form of the stamps: lean for kernels with few registers, usual, or what suits each kernel.
     `with_line_names`: `#line` names the original's path. `without_calls_out_of_line`: device code of several files is linked
     (-rdc). `headers` says for a file how it includes `autostamp.cuh`, where that is not beside it.
     """
 
     options: InstrumentOptions = field(default_factory=InstrumentOptions)
     carrier: Carrier = Carrier.AUTO
+    form: LaneForm = LaneForm.AUTO
     with_line_names: bool = False
     without_calls_out_of_line: bool = False
     headers: Mapping[Path, str] = field(default_factory=dict)
@@ -110,6 +113,7 @@ def instrument(
         recognizer.candidates,
         included_programs((*originals.values(), *outside.values())),
         is_linked=options.without_calls_out_of_line,
+        form=options.form,
     )
     plans = planned.files
     made = {path: tuple(editing.ordered(_edits(path, each, originals[path], options))) for path, each in plans.items()}
@@ -117,7 +121,7 @@ def instrument(
     stamped: dict[Path, Stamped] = {}
     for path, data in files.items():
         stamped[path] = _stamped(path, data, originals[path], plans.get(path), made.get(path, ()))
-    unit, header = _unit(stamped, plans)
+    unit, header = _unit(stamped, plans, planned.lean)
     notes = tuple(note for each in found.values() for note in each.findings)
     return Project(stamped, unit, header, tuple(findings), notes, _outside(planned.outside, recognizer))
 
@@ -218,7 +222,9 @@ def _fingerprint(item: Stamped) -> str:
     return f"{item.file.key} {made}" if made else ""
 
 
-def _unit(stamped: Mapping[Path, Stamped], plans: Mapping[Path, FilePlan]) -> tuple[Unit, bytes]:
+def _unit(
+    stamped: Mapping[Path, Stamped], plans: Mapping[Path, FilePlan], lean: frozenset[tuple[Path, int]]
+) -> tuple[Unit, bytes]:
     """Number the stamped files in the order of their keys. Files of equal text share their numbers."""
     events: dict[str, int] = {}
     slots: dict[str, int] = {}
@@ -241,7 +247,16 @@ def _unit(stamped: Mapping[Path, Stamped], plans: Mapping[Path, FilePlan]) -> tu
         first_slot += slots[key]
     rows = [(each.key, each.events, each.kernels) for each in files]
     deferred = _deferred(stamped.values(), {each.key: each.events for each in files})
-    return Unit(signature, tuple(files)), emit.unit_header(signature, rows, first_slot, launches, deferred)
+    begins = {each.key: each for each in files}
+    slots_of_lean = {
+        begins[item.file.key].kernels + kernel.number - 1
+        for item in stamped.values()
+        for kernel in item.file.kernels
+        if kernel.is_lean and item.file.key in begins
+    }
+    events_of_lean = {begins[stamped[path].file.key].events + 2 * number - 1 for path, number in lean}
+    forms = (sorted(slots_of_lean), sorted(events_of_lean))
+    return Unit(signature, tuple(files)), emit.unit_header(signature, rows, first_slot, launches, deferred, forms)
 
 
 def _deferred(stamped: Iterable[Stamped], begins: Mapping[str, int]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autostamp.diagnostics import Diagnostic, Position
@@ -18,6 +18,7 @@ from autostamp.passes.cuda.functions import Call, Function, Index
 from autostamp.passes.cuda.includes import PROGRAMS
 from autostamp.passes.cuda.kernels import Kernel, kernel_heads, kernels
 from autostamp.passes.cuda.launches import Hook, Launch, LaunchForm, launches
+from autostamp.passes.cuda.lean import Kept, LaneForm, kept_by, spread
 from autostamp.passes.cuda.reach import Candidates, Reach
 from autostamp.passes.cuda.source import Source
 from autostamp.passes.stamped import key_of
@@ -44,11 +45,14 @@ class FilePlan:
 class Plan:
     """The plans of all files, AS1014 for each kernel that `--carrier param` asks too much of, and the functions of headers
     that are not stamped, as far as stamped kernels come to them.
+
+    `lean` are the sites (path, number) whose stamps have the lean form.
     """
 
     files: dict[Path, FilePlan]
     findings: tuple[Diagnostic, ...]
     outside: tuple[Function, ...]
+    lean: frozenset[tuple[Path, int]] = frozenset()
 
 
 def plan(
@@ -61,6 +65,7 @@ def plan(
     included: frozenset[str] = frozenset(),
     *,
     is_linked: bool = False,
+    form: LaneForm = LaneForm.AUTO,
 ) -> Plan:
     """The plan of every file of `sources`, which are stamped as one unit; `outside` are only read.
 
@@ -68,7 +73,7 @@ def plan(
     """
     planner = _Planner(sources, outside, index, found, candidates, is_linked=is_linked)
     planner.drop_sites()
-    return planner.plan(carrier, included)
+    return planner.plan(carrier, included, form)
 
 
 class _Planner:
@@ -207,7 +212,7 @@ class _Planner:
                 mask |= self._certain[number]
         return mask
 
-    def plan(self, carrier: Carrier, included: frozenset[str]) -> Plan:
+    def plan(self, carrier: Carrier, included: frozenset[str], form: LaneForm) -> Plan:
         """The edits beside the stamps, and what the user must hear."""
         for sites in self._held.values():
             for path, site in sites:
@@ -218,14 +223,19 @@ class _Planner:
         bound = [kernel for kernel in self._kernels if reached[id(kernel)] & holders]
         found = self._launches() if bound else []
         chooser = Chooser(self._sources, self._outside, self._index, self._kernels, found, included)
-        choices = {id(kernel): chooser.choose(kernel, carrier) for kernel in bound}
+        lean = self._lean(bound, carrier, form)
+        lean_functions = spread(lean, {id(kernel): reached[id(kernel)] & holders for kernel in bound})
+        choices = {id(kernel): chooser.choose(kernel, carrier, is_lean=id(kernel) in lean) for kernel in bound}
         self._inline(reached.values())
         for kernel in bound:
             self._bind(kernel, choices[id(kernel)])
         self._hook(found, list(choices.values()))
         for path, each in self._files.items():
             each.kernels = tuple(
-                self._definition(kernel, choices.get(id(kernel)), reached[id(kernel)], chooser)
+                replace(
+                    self._definition(kernel, choices.get(id(kernel)), reached[id(kernel)], chooser),
+                    is_lean=id(kernel) in lean,
+                )
                 for kernel in self._kernels
                 if kernel.path == path
             )
@@ -242,7 +252,27 @@ class _Planner:
             for number, function in enumerate(self._index.functions)
             if mask >> number & 1 and function.file in self._outside
         ]
-        return Plan(self._files, tuple(findings), tuple(outside))
+        lean_sites = frozenset(
+            (path, site.site.number)
+            for number, held in self._held.items()
+            if lean_functions >> number & 1
+            for path, site in held
+        )
+        return Plan(self._files, tuple(findings), tuple(outside), lean_sites)
+
+    def _lean(self, bound: Sequence[Kernel], carrier: Carrier, form: LaneForm) -> set[int]:
+        """The kernels (by id) whose stamps are to be lean."""
+        if form is LaneForm.AUTO and carrier is not Carrier.PARAM:
+            return {id(kernel) for kernel in bound if any(each.is_few for each in self._kept(kernel))}
+        return {id(kernel) for kernel in bound if form is LaneForm.LEAN}
+
+    def _kept(self, kernel: Kernel) -> tuple[Kept, ...]:
+        """What the roles of a kernel keep of their registers, as far as calls can be followed for certain or by objects."""
+        if kernel.function is None:
+            return ()
+        mask = self._certain_or_object[self._reach.number[id(kernel.function)]]
+        functions = [function for number, function in enumerate(self._index.functions) if mask >> number & 1]
+        return tuple(kept_by(functions))
 
     def _launches(self) -> list[Launch]:
         names = frozenset(kernel.name for kernel in self._kernels)

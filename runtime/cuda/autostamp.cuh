@@ -114,10 +114,11 @@
 #define AUTOSTAMP_AFTER_ID(key, n, ...) AUTOSTAMP_AFTER_(key, n, AUTOSTAMP_PAYLOAD_(number, __VA_ARGS__))
 #define AUTOSTAMP_AROUND_END ))
 
-#define AUTOSTAMP_BIND_(key, k, slot) \
-  ::autostamp::Lane<AUTOSTAMP_SIGNATURE(key, k)> autostamp_lane(slot, __PRETTY_FUNCTION__);
-#define AUTOSTAMP_BIND(key, k) AUTOSTAMP_BIND_(key, k, autostamp_slots[AUTOSTAMP_SLOT(key, k)])
-#define AUTOSTAMP_BIND_PARAM(key, k) AUTOSTAMP_BIND_(key, k, autostamp_slot)
+#define AUTOSTAMP_BIND_(key, k, lean, slot) \
+  ::autostamp::Lane<AUTOSTAMP_SIGNATURE(key, k), lean> autostamp_lane(slot, __PRETTY_FUNCTION__);
+#define AUTOSTAMP_BIND(key, k) \
+  AUTOSTAMP_BIND_(key, k, ::autostamp::is_lean_kernel(AUTOSTAMP_SLOT(key, k)), autostamp_slots[AUTOSTAMP_SLOT(key, k)])
+#define AUTOSTAMP_BIND_PARAM(key, k) AUTOSTAMP_BIND_(key, k, false, autostamp_slot)
 #define AUTOSTAMP_PARAM_ONLY const ::autostamp::Slot autostamp_slot
 #define AUTOSTAMP_PARAM , AUTOSTAMP_PARAM_ONLY
 #define AUTOSTAMP_PARAM_DEFAULT AUTOSTAMP_PARAM = {}
@@ -126,12 +127,7 @@
 #define AUTOSTAMP_ALWAYS_INLINE __attribute__((always_inline))
 
 #define AUTOSTAMP_BOTH __host__ __device__ __forceinline__
-// Operands call what may be device code only, from templates that must also parse for the host.
-#if defined(__NVCC__) || defined(__CUDACC_RTC__)
-#define AUTOSTAMP_UNCHECKED _Pragma("nv_exec_check_disable")
-#else
-#define AUTOSTAMP_UNCHECKED
-#endif
+#include "autostamp_payload.cuh"
 
 namespace autostamp {
 
@@ -147,6 +143,27 @@ AUTOSTAMP_BOTH static constexpr bool is_deferred(unsigned event) {
 }
 #else
 AUTOSTAMP_BOTH static constexpr bool is_deferred(unsigned) { return false; }
+#endif
+
+// Kernels with warps that have next to no registers, by slot, and what they come to, by the event of an enter or a signal: their
+// stamps have a form of their own (autostamp_lean.cuh).
+#ifdef AUTOSTAMP_UNIT_LEAN_KERNELS
+static constexpr unsigned lean_kernels[] = {AUTOSTAMP_UNIT_LEAN_KERNELS}, lean_events[] = {AUTOSTAMP_UNIT_LEAN_EVENTS};
+AUTOSTAMP_BOTH static constexpr bool is_lean_kernel(unsigned slot) {
+  for (unsigned kernel : lean_kernels) {
+    if (kernel == slot) return true;
+  }
+  return false;
+}
+AUTOSTAMP_BOTH static constexpr bool is_lean(unsigned event) {
+  for (unsigned enter : lean_events) {
+    if (enter == ((event - 1) | 1)) return true;  // enters are odd, and the exit is the number after
+  }
+  return false;
+}
+#else
+AUTOSTAMP_BOTH static constexpr bool is_lean_kernel(unsigned) { return false; }
+AUTOSTAMP_BOTH static constexpr bool is_lean(unsigned) { return false; }
 #endif
 
 /// Where a launch records: all zero for nowhere. `block` is the index of the one CTA that records. Where several do, block_z is no
@@ -228,6 +245,54 @@ __device__ __forceinline__ unsigned cta_of(const Slot& slot) {
   return no_cta;
 }
 
+#if defined(__CUDA_ARCH__)
+// The end of a release: the header at `h` gets its clocks where p holds, and q holds for other threads than lane 0 that recorded.
+#define AUTOSTAMP_RELEASE_                          \
+  "@p st.global.u64 [h+%2], g;\n\t"                 \
+  "@p st.global.v2.u32 [h+%3], {c, %4};\n\t"        \
+  "@p st.global.v2.u32 [h+%5], {left, %6};\n\t"     \
+  "@q st.global.v2.u32 [h+%5], {left, %6};\n\t"     \
+  "mov.u32 end, %%laneid;\n\t"                      \
+  "shl.b32 end, 1, end;\n\t"                        \
+  "@q red.global.or.b32 [h+%7], end;\n\t"           \
+  "mov.b64 n, 1;\n\t"                               \
+  "@p atom.global.add.u64 n, [h+%8], 0x100000000;\n\t" \
+  "mov.b64 {bound, done}, n;\n\t"                   \
+  "add.u32 done, done, 1;\n\t"                      \
+  "setp.ne.and.u32 p, bound, done, p;\n\t"          \
+  "@p st.global.u32 [h+%9], 1; }"
+#endif
+
+/// Writes the header of a warp's lane, and empties that of its single threads.
+__device__ __forceinline__ void open_lane(unsigned long long main, unsigned long long single, unsigned room, unsigned thread,
+                                          const char* name) {
+#if defined(__CUDA_ARCH__)
+  asm volatile(
+      "{ .reg .pred p; .reg .u32 c, s; .reg .u64 g;\n\t"
+      "// autostamp bind\n\t"
+      "setp.eq.u32 p, %3, 0;\n\t"
+      "@p st.global.u64 [%1+%11], %4;\n\t"
+      "@p st.global.v2.u32 [%1+%12], {%5, %6};\n\t"
+      "@p st.global.v4.u32 [%1+%12+8], {%7, %8, %9, %10};\n\t"
+      "st.global.v2.u32 [%1+%13], {%2, 0};\n\t"
+      "st.global.u32 [%1+%18], 0;\n\t"
+      "red.global.add.u64 [%0+%14], 1;\n\t"
+      "mov.u32 s, %%smid;\n\t"
+      "mov.u64 g, %%globaltimer;\n\t"
+      "mov.u32 c, %%clock;\n\t"
+      "st.global.u64 [%0+%15], g;\n\t"
+      "st.global.v2.u32 [%0+%16], {c, s};\n\t"
+      "st.global.v2.u32 [%0+%13], {%2, %17}; }" ::"l"(main),
+      "l"(single), "r"(room), "r"(thread), "l"(name), "r"(gridDim.x), "r"(gridDim.y),
+      "r"(gridDim.z), "r"(blockDim.x), "r"(blockDim.y), "r"(blockDim.z), "n"(layout::name), "n"(layout::grid),
+      "n"(layout::remaining), "n"(layout::binds), "n"(layout::entry_ns), "n"(layout::entry_clock),
+      "n"(layout::entered), "n"(layout::writers)
+      : "memory");
+#else
+  (void)main, (void)single, (void)room, (void)thread, (void)name;
+#endif
+}
+
 /// Binds the warp's lane in its constructor and releases it on every way out of the kernel.
 ///
 /// The last asm of the constructor stands in no braces, so its registers belong to the PTX function of the kernel, and every
@@ -238,7 +303,7 @@ __device__ __forceinline__ unsigned cta_of(const Slot& slot) {
 ///   autostamp_own   this thread writes the records of the stamp at hand
 /// In a CTA that does not record the gate is 0, so nothing is written. The destructor finds the lane by these alone:
 /// nothing else has to stay alive through the kernel.
-template <unsigned Signature>
+template <unsigned Signature, bool IsLean>
 struct Lane {
   const Slot& slot;
 
@@ -257,27 +322,7 @@ struct Lane {
       // The low word of the last record's address, and a bit that makes it a limit. A region does not cross a 4 GiB boundary.
       gate = static_cast<unsigned>(at) + room - layout::record_bytes + (is_first ? 2 : 3);
       if (is_first) {
-        asm volatile(
-            "{ .reg .pred p; .reg .u32 c, s; .reg .u64 g;\n\t"
-            "// autostamp bind\n\t"
-            "setp.eq.u32 p, %3, 0;\n\t"
-            "@p st.global.u64 [%1+%11], %4;\n\t"
-            "@p st.global.v2.u32 [%1+%12], {%5, %6};\n\t"
-            "@p st.global.v4.u32 [%1+%12+8], {%7, %8, %9, %10};\n\t"
-            "st.global.v2.u32 [%1+%13], {%2, 0};\n\t"
-            "st.global.u32 [%1+%18], 0;\n\t"
-            "red.global.add.u64 [%0+%14], 1;\n\t"
-            "mov.u32 s, %%smid;\n\t"
-            "mov.u64 g, %%globaltimer;\n\t"
-            "mov.u32 c, %%clock;\n\t"
-            "st.global.u64 [%0+%15], g;\n\t"
-            "st.global.v2.u32 [%0+%16], {c, s};\n\t"
-            "st.global.v2.u32 [%0+%13], {%2, %17}; }" ::"l"(main),
-            "l"(main + layout::warps * lane_bytes), "r"(room), "r"(thread), "l"(name), "r"(gridDim.x), "r"(gridDim.y),
-            "r"(gridDim.z), "r"(blockDim.x), "r"(blockDim.y), "r"(blockDim.z), "n"(layout::name), "n"(layout::grid),
-            "n"(layout::remaining), "n"(layout::binds), "n"(layout::entry_ns), "n"(layout::entry_clock),
-            "n"(layout::entered), "n"(layout::writers)
-            : "memory");
+        open_lane(main, main + layout::warps * lane_bytes, room, thread, name);
       }
     }
     asm volatile(
@@ -315,19 +360,7 @@ struct Lane {
         "setp.eq.and.u32 p, end, 0, here;\n\t"
         "setp.ne.and.u32 q, end, 0, here;\n\t"
         "setp.ne.and.u32 q, left, room, q;\n\t"
-        "@p st.global.u64 [h+%2], g;\n\t"
-        "@p st.global.v2.u32 [h+%3], {c, %4};\n\t"
-        "@p st.global.v2.u32 [h+%5], {left, %6};\n\t"
-        "@q st.global.v2.u32 [h+%5], {left, %6};\n\t"
-        "mov.u32 end, %%laneid;\n\t"
-        "shl.b32 end, 1, end;\n\t"
-        "@q red.global.or.b32 [h+%7], end;\n\t"
-        "mov.b64 n, 1;\n\t"
-        "@p atom.global.add.u64 n, [h+%8], 0x100000000;\n\t"
-        "mov.b64 {bound, done}, n;\n\t"
-        "add.u32 done, done, 1;\n\t"
-        "setp.ne.and.u32 p, bound, done, p;\n\t"
-        "@p st.global.u32 [h+%9], 1; }" ::"r"(slot.capacity),
+        AUTOSTAMP_RELEASE_ ::"r"(slot.capacity),
         "n"(layout::header_bytes), "n"(layout::exit_ns), "n"(layout::exit_clock), "n"(Signature),
         "n"(layout::remaining), "n"(layout::released), "n"(layout::writers), "n"(layout::binds), "n"(layout::overlap)
         : "memory");
@@ -371,7 +404,7 @@ struct Lane {
       "@autostamp_room st.global.v2.b32 [autostamp_at], {c, %1};\n\t"    \
       "and.b32 s, autostamp_gate, 1;\n\t"                                \
       "mad.lo.s32 s, s, -8, 8;\n\t" AUTOSTAMP_ADVANCE_ ::"n"(Event),     \
-      "r"(high + Event)                                                  \
+      "r"(high(payload) + Event)                                         \
       : "memory")
 #define AUTOSTAMP_LEAVE_(first)                                                  \
   asm volatile(                                                                  \
@@ -380,37 +413,49 @@ struct Lane {
       : "memory")
 #endif
 
-/// Any stamp that the whole warp executes, or lane 0 alone: lane 0 writes. `high` is the payload in the upper half of a word.
+}  // namespace autostamp
+
+#include "autostamp_lean.cuh"
+
+namespace autostamp {
+
+/// Any stamp that the whole warp executes, or lane 0 alone: lane 0 writes.
 /// No instruction between the clock and the store waits for another, and every cursor is a new register: one that the store
 /// still reads could not be written for some hundred cycles (docs/adr/0007-cuda-stamp-form.md).
 template <unsigned Event, bool IsDeferred = false>
-AUTOSTAMP_BOTH void warp_stamp(unsigned high) {
+AUTOSTAMP_BOTH void warp_stamp(unsigned payload) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (IsDeferred) {
+  if constexpr (is_lean(Event)) {
+    lean::warp_stamp<Event, IsDeferred>(payload);
+  } else if constexpr (IsDeferred) {
     AUTOSTAMP_WARP_STAMP_(AUTOSTAMP_SETTLE_("autostamp_room"));
   } else {
     AUTOSTAMP_WARP_STAMP_("");
   }
 #else
-  (void)high;
+  (void)payload;
 #endif
 }
 
 /// The enter of a wait, or a signal, by any threads of a warp: lane 0 writes or, where lane 0 is not active, those that are.
 template <unsigned Event>
-AUTOSTAMP_BOTH void enter(unsigned high) {
+AUTOSTAMP_BOTH void enter(unsigned payload) {
 #if defined(__CUDA_ARCH__)
-  asm volatile(
-      "{ .reg .pred p, q; .reg .u32 c, m, s, lo, hi; .reg .b64 t;\n\t"
-      "// autostamp %0\n\t"
-      "activemask.b32 m;\n\t"
-      "and.b32 m, m, autostamp_gate;\n\t"
-      "and.b32 m, m, 1;\n\t"
-      "setp.eq.u32 autostamp_own, m, 0;\n\t" AUTOSTAMP_OWNED_("", "%1") ::"n"(Event),
-      "r"(high + Event)
-      : "memory");
+  if constexpr (is_lean(Event)) {
+    lean::enter<Event>(payload);
+  } else {
+    asm volatile(
+        "{ .reg .pred p, q; .reg .u32 c, m, s, lo, hi; .reg .b64 t;\n\t"
+        "// autostamp %0\n\t"
+        "activemask.b32 m;\n\t"
+        "and.b32 m, m, autostamp_gate;\n\t"
+        "and.b32 m, m, 1;\n\t"
+        "setp.eq.u32 autostamp_own, m, 0;\n\t" AUTOSTAMP_OWNED_("", "%1") ::"n"(Event),
+        "r"(high(payload) + Event)
+        : "memory");
+  }
 #else
-  (void)high;
+  (void)payload;
 #endif
 }
 
@@ -418,7 +463,9 @@ AUTOSTAMP_BOTH void enter(unsigned high) {
 template <unsigned Event, bool IsDeferred>
 AUTOSTAMP_BOTH void leave() {
 #if defined(__CUDA_ARCH__)
-  if constexpr (IsDeferred) {
+  if constexpr (is_lean(Event)) {
+    lean::leave<Event, IsDeferred>();
+  } else if constexpr (IsDeferred) {
     AUTOSTAMP_LEAVE_(AUTOSTAMP_SETTLE_("p"));
   } else {
     AUTOSTAMP_LEAVE_("");
@@ -429,7 +476,7 @@ AUTOSTAMP_BOTH void leave() {
 /// A wait inside an expression: enters here, exits at the end of the full expression, as `Exit`.
 template <unsigned Exit, bool IsDeferred>
 struct Around {
-  AUTOSTAMP_BOTH explicit Around(unsigned high) { enter<Exit - 1>(high); }
+  AUTOSTAMP_BOTH explicit Around(unsigned payload) { enter<Exit - 1>(payload); }
   AUTOSTAMP_BOTH ~Around() { leave<Exit, IsDeferred>(); }
   Around(const Around&) = delete;
   Around& operator=(const Around&) = delete;
@@ -438,151 +485,12 @@ struct Around {
 /// A signal inside an expression: its record is written at the end of the full expression.
 template <unsigned Event>
 struct After {
-  const unsigned high;
-  AUTOSTAMP_BOTH explicit After(unsigned high_) : high(high_) {}
-  AUTOSTAMP_BOTH ~After() { enter<Event>(high); }
+  const unsigned payload;
+  AUTOSTAMP_BOTH explicit After(unsigned payload_) : payload(payload_) {}
+  AUTOSTAMP_BOTH ~After() { enter<Event>(payload); }
   After(const After&) = delete;
   After& operator=(const After&) = delete;
 };
-
-// Payloads, in the upper half of a word. An address divided by 8 is below 0x8000 (256 KiB), which leaves a bit to mark a stage.
-constexpr unsigned no_payload = 0;
-constexpr unsigned is_stage = 0x80000000u;
-
-template <int N>
-struct Choice : Choice<N - 1> {};
-template <>
-struct Choice<0> {};
-
-template <class T>
-struct Bare {
-  using type = T;
-};
-template <class T>
-struct Bare<T&> : Bare<T> {};
-template <class T>
-struct Bare<T&&> : Bare<T> {};
-template <class T>
-struct Bare<const T> : Bare<T> {};
-template <class T>
-struct Bare<volatile T> : Bare<T> {};
-template <class T>
-struct Bare<const volatile T> : Bare<T> {};
-
-// (address / 8) in the upper half: only the low 18 bits of the shared address count. Nothing is read through the pointer. It is
-// converted rather than cut: the kernel converts it as well, and ptxas then need not find out where the shared window begins.
-AUTOSTAMP_BOTH unsigned of_address(unsigned at) { return at << 13; }
-template <class T>
-AUTOSTAMP_BOTH unsigned of_pointer(const volatile T* pointer) {
-#if defined(__CUDA_ARCH__)
-  const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(const_cast<const T*>(pointer)));
-#else
-  const unsigned at = static_cast<unsigned>(reinterpret_cast<unsigned long long>(pointer));
-#endif
-  if constexpr (alignof(T) < 8) return of_address(at & ~7u);
-  return of_address(at);
-}
-AUTOSTAMP_BOTH unsigned of_pointer(const volatile void* pointer) {
-  return of_pointer(static_cast<const volatile unsigned char*>(pointer));
-}
-
-/// The payload of a barrier operand: an mbarrier object of 8 bytes, a pointer to one (also one that hands out its pointer by
-/// `get()`), or its shared address as a 32-bit integer. Of anything else: no_payload.
-template <class T>
-struct Operand {
-  AUTOSTAMP_UNCHECKED
-  template <class U>
-  static AUTOSTAMP_BOTH auto of(U& object, Choice<1>) -> decltype(of_pointer(object.get())) {
-    return of_pointer(object.get());
-  }
-  template <class U>
-  static AUTOSTAMP_BOTH unsigned of(U& object, Choice<0>) {
-    if constexpr (sizeof(T) == 8) {
-      const volatile void* const at = &reinterpret_cast<const volatile unsigned char&>(object);
-      return of_pointer(static_cast<const volatile unsigned long long*>(at));
-    } else {
-      return (void)object, no_payload;
-    }
-  }
-};
-template <class T>
-struct Operand<T*> {
-  template <class U>
-  static AUTOSTAMP_BOTH unsigned of(U& pointer, Choice<1>) {
-    return of_pointer(pointer);
-  }
-};
-template <class T, decltype(sizeof(0)) N>
-struct Operand<T[N]> {
-  template <class U>
-  static AUTOSTAMP_BOTH unsigned of(U& array, Choice<1>) {
-    return of_pointer(&array[0]);
-  }
-};
-struct OperandAddress {
-  template <class U>
-  static AUTOSTAMP_BOTH unsigned of(U& at, Choice<1>) {
-    return of_address(static_cast<unsigned>(at));
-  }
-};
-template <>
-struct Operand<unsigned> : OperandAddress {};
-template <>
-struct Operand<int> : OperandAddress {};
-
-template <class T>
-AUTOSTAMP_BOTH unsigned address(T&& operand) {
-  return Operand<typename Bare<T>::type>::of(operand, Choice<1>());
-}
-
-AUTOSTAMP_UNCHECKED
-template <class State>
-AUTOSTAMP_BOTH auto stage(const State& state, Choice<1>) -> decltype(static_cast<unsigned>(state.index())) {
-  return static_cast<unsigned>(state.index());
-}
-AUTOSTAMP_UNCHECKED
-template <class State>
-AUTOSTAMP_BOTH auto stage(const State& state, Choice<0>) -> decltype(static_cast<unsigned>(state)) {
-  return static_cast<unsigned>(state);
-}
-
-// CUTLASS pipelines hand out the full barrier of a stage (include/cutlass/pipeline/sm90_pipeline.hpp): in public by state, in
-// some classes by index too.
-AUTOSTAMP_UNCHECKED
-template <class Pipe, class State>
-AUTOSTAMP_BOTH auto pipe_of(Pipe& pipeline, const State& state, Choice<2>)
-    -> decltype(of_pointer(pipeline.producer_get_barrier(state))) {
-  return of_pointer(pipeline.producer_get_barrier(state));
-}
-AUTOSTAMP_UNCHECKED
-template <class Pipe, class State>
-AUTOSTAMP_BOTH auto pipe_of(Pipe& pipeline, const State& state, Choice<1>)
-    -> decltype(of_pointer(pipeline.producer_get_barrier(state.index()))) {
-  return of_pointer(pipeline.producer_get_barrier(state.index()));
-}
-AUTOSTAMP_UNCHECKED
-template <class Pipe, class State>
-AUTOSTAMP_BOTH unsigned pipe_of(Pipe&, const State& state, Choice<0>) {
-  return (stage(state, Choice<1>()) << 16) | is_stage;
-}
-
-/// The payload of a pipeline's call: the address of the stage's full barrier, else 0x8000 | stage.
-AUTOSTAMP_UNCHECKED
-template <class Pipe, class State>
-AUTOSTAMP_BOTH unsigned pipe(Pipe&& pipeline, const State& state) {
-  return pipe_of(pipeline, state, Choice<2>());
-}
-AUTOSTAMP_UNCHECKED
-template <class Pipe, class State>
-AUTOSTAMP_BOTH unsigned pipe(Pipe* pipeline, const State& state) {
-  return pipe_of(*pipeline, state, Choice<2>());
-}
-
-/// The payload of a hardware barrier: its number.
-template <class Id>
-AUTOSTAMP_BOTH unsigned number(Id id) {
-  return static_cast<unsigned>(id) << 16;
-}
 
 }  // namespace autostamp
 

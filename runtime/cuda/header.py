@@ -10,6 +10,9 @@ from typing import Final
 from autostamp.runtime import layout
 
 DEVICE_HEADER: Final = "autostamp.cuh"
+PARTS: Final = ("autostamp_payload.cuh", "autostamp_lean.cuh")
+"""Parts of the device header, which includes them."""
+
 HOST_HEADER: Final = "autostamp_host.cuh"
 DRAIN_HEADER: Final = "autostamp_drain.cuh"
 UNIT_HEADER: Final = "autostamp_unit.cuh"
@@ -45,7 +48,7 @@ def folder() -> Path:
 
 def header_files() -> dict[str, bytes]:
     """The header files that are the same for every unit, by name."""
-    return {name: (_FOLDER / name).read_bytes() for name in (DEVICE_HEADER, HOST_HEADER, DRAIN_HEADER)}
+    return {name: (_FOLDER / name).read_bytes() for name in (DEVICE_HEADER, *PARTS, HOST_HEADER, DRAIN_HEADER)}
 
 
 def slot_bytes(region: int, capacity: int, block: tuple[int, int, int]) -> bytes:

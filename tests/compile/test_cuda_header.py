@@ -71,8 +71,23 @@ def ptx(includes, tmp_path_factory) -> str:
     return out.read_text(encoding="utf-8")
 
 
+LEAN = """\
+#define AUTOSTAMP_UNIT_LEAN_KERNELS 0, 1, 2, 3
+#define AUTOSTAMP_UNIT_LEAN_EVENTS {}
+""".format(", ".join(str(2 * number - 1) for number in range(1, 40)))
+
+
+@pytest.fixture(scope="module")
+def lean_includes(tmp_path_factory) -> list[str]:
+    """A unit whose stamps are all lean, also those of kernels with a parameter, whose slot is the symbol's here."""
+    folder = unit_header(tmp_path_factory.mktemp("lean"), 4, more=LEAN)
+    return [f"-I{header.folder()}", f"-I{folder}", "-DBIND_BY_SYMBOL"]
+
+
+@pytest.mark.parametrize("form", ["includes", "lean_includes"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_stamps_compile_without_a_word(target, includes, tmp_path):
+def test_stamps_compile_without_a_word(target, form, request, tmp_path):
+    includes = request.getfixturevalue(form)
     known = subprocess.run(["nvcc", "--list-gpu-code"], capture_output=True, text=True, check=True).stdout.split()
     if target.rstrip("a") not in known:
         pytest.skip(f"this nvcc has no {target}")

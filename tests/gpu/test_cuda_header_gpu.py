@@ -41,12 +41,17 @@ HEADER = f"""\
 #endif
 #define AUTOSTAMP_EVENTS_aa 0
 #define AUTOSTAMP_KERNELS_aa 0
+#ifdef LEAN
+#define AUTOSTAMP_UNIT_LEAN_KERNELS 0, 1, 2, 3, 4
+#define AUTOSTAMP_UNIT_LEAN_EVENTS 1, 3, 5, 7, 9, 11, 13, 15, 17, 19
+#endif
 """
 FLAGS = {
     "plain": (),
     "stamped": ("-DAUTOSTAMP",),
     "linked": ("-DAUTOSTAMP", "-rdc=true"),
     "debug": ("-DAUTOSTAMP", "-G"),
+    "lean": ("-DAUTOSTAMP", "-DLEAN"),
     "hidden": ("-DAUTOSTAMP", "-DWITHOUT_HOOKS", "-DAUTOSTAMP_UNIT_LAUNCHES=0"),
 }
 
@@ -151,6 +156,20 @@ def ring_output(n: int, *threads: int) -> NDArray[np.int32]:
     return out.astype(np.int32)
 
 
+def test_lean_stamps_record_the_same(execute):
+    ran = execute("p20 q10 s20", "lean")
+    assert (ran.result.status, ran.codes) == (0, [])
+    assert_ring(ran.traces["ring_param<0>"], 20, 2)
+    assert_ring(ran.traces["ring_param<1>"], 10, 3)
+    assert_ring(ran.traces["ring_symbol"], 20, 2)
+    np.testing.assert_array_equal(ran.output, ring_output(20, 96, 96) + ring_output(10, 128))
+
+
+def test_lean_stamps_of_another_cta(execute):
+    assert_ring(execute("s20", "lean", record=RecordOptions(block=(1, 0, 0))).traces["ring_symbol"], 20, 2)
+    assert execute("s20", "lean", record=RecordOptions(block=(2, 0, 0))).codes == ["AS5010"]
+
+
 @pytest.mark.parametrize("name", ["stamped", "linked", "debug"])
 def test_both_carriers(execute, name):
     ran = execute("p20 s20", name)
@@ -226,9 +245,10 @@ def test_a_graph(execute):
     np.testing.assert_array_equal(ran.output, 3 * (ring_output(20, 96) + ring_output(10, 96)))
 
 
+@pytest.mark.parametrize("name", ["stamped", "lean"])
 @pytest.mark.parametrize("capacity", [16, 17])
-def test_what_does_not_fit_is_counted(execute, capacity):
-    ran = execute("s500", record=RecordOptions(capacity))
+def test_what_does_not_fit_is_counted(execute, capacity, name):
+    ran = execute("s500", name, record=RecordOptions(capacity))
     (trace,) = ran.traces.values()
     for lane in trace.lanes:
         assert (len(lane.events), lane.lost) == (capacity, 3 * 500 + 2 - capacity)
@@ -241,9 +261,10 @@ def test_another_cta(execute):
     assert execute("p20", record=RecordOptions(block=(2, 0, 0))).codes == ["AS5010"]
 
 
-def test_a_single_thread_that_is_not_the_first(execute):
+@pytest.mark.parametrize("name", ["stamped", "lean"])
+def test_a_single_thread_that_is_not_the_first(execute, name):
     """Site 6 is passed by thread 5 of warp 1, by eight threads of warp 2 as one, and by thread 0 of warp 3."""
-    ran = execute("e9")
+    ran = execute("e9", name)
     (trace,) = ran.traces.values()
     assert check(trace) == []
     assert [len(lane.events) for lane in trace.lanes] == [2 * 9, 4 * 9, 4 * 9, 4 * 9]
@@ -257,16 +278,18 @@ def test_a_single_thread_that_is_not_the_first(execute):
     assert "threads 8-15 of warp 2, which count as one" in ran.result.findings[0].message
 
 
-def test_a_block_that_is_no_multiple_of_a_warp(execute):
-    ran = execute("f9")
+@pytest.mark.parametrize("name", ["stamped", "lean"])
+def test_a_block_that_is_no_multiple_of_a_warp(execute, name):
+    ran = execute("f9", name)
     (trace,) = ran.traces.values()
     # 7 x 5 threads: warp 1 has three, so thread 5 of it is not there.
     assert [(lane.warp, len(lane.events)) for lane in trace.lanes] == [(0, 18), (1, 18)]
     assert check(trace) == []
 
 
-def test_threads_that_take_turns_are_reported(execute):
-    ran = execute("h9")
+@pytest.mark.parametrize("name", ["stamped", "lean"])
+def test_threads_that_take_turns_are_reported(execute, name):
+    ran = execute("h9", name)
     assert ran.codes == ["AS5019"]
     assert "threads 3-4 of warp 0, which count as one" in ran.result.findings[0].message
 

@@ -8,6 +8,7 @@ import pytest
 from autostamp.hooks.stamped_unit import REGION, stamp
 from autostamp.model.manifest import EventKind
 from autostamp.model.options import InstrumentOptions
+from autostamp.passes.cuda.lean import LaneForm
 from autostamp.runtime import store
 from autostamp.runtime.buffer import DeviceMemory
 from autostamp.runtime.decode import check
@@ -25,11 +26,12 @@ extern "C" __global__ void k(int* out, int n) {
 """
 
 
-def test_a_kernel_compiled_at_run_time_records(tmp_path):
+@pytest.mark.parametrize("form", [LaneForm.USUAL, LaneForm.LEAN])
+def test_a_kernel_compiled_at_run_time_records(tmp_path, form):
     cupy = pytest.importorskip("cupy")
     source = tmp_path / "k.cu"
     source.write_text(KERNEL)
-    unit = stamp(source, KERNEL.encode(), InstrumentOptions())
+    unit = stamp(source, KERNEL.encode(), InstrumentOptions(), form=form)
     assert unit is not None
     flags = ("-std=c++17", "-DAUTOSTAMP=1", f"-I{unit.folder.name}")
     module = cupy.RawModule(code=unit.text.decode(), options=flags, backend="nvrtc")

@@ -151,6 +151,7 @@ def test_every_macro_that_is_emitted_is_defined():
         "UNIT_SLOTS",
         "UNIT_LAUNCHES",
         "UNIT_DEFERRED",
+        "UNIT_LEAN",
         "EVENTS",
         "KERNELS",
     }
@@ -159,7 +160,13 @@ def test_every_macro_that_is_emitted_is_defined():
 
 
 def test_the_device_header_needs_nothing_else():
-    assert re.findall(r"^#include (\S+)", TEXT, re.MULTILINE) == ['"autostamp_unit.cuh"', '"autostamp_host.cuh"']
+    assert re.findall(r"^#include (\S+)", TEXT, re.MULTILINE) == [
+        '"autostamp_unit.cuh"',
+        *(f'"{part}"' for part in header.PARTS),
+        '"autostamp_host.cuh"',
+    ]
+    for part in header.PARTS:
+        assert b"#include" not in header.header_files()[part]
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler is installed")

@@ -63,6 +63,34 @@ def test_a_stamp_as_ptxas_schedules_it() -> None:
     assert judge(code, stamps, wait("empty", enter=6, exit=7)) is Verdict.AROUND
 
 
+SPLIT = """
+    CS2R.32 R15, SR_CLOCKLO
+    LOP3.LUT R18, R14, 0x40000000, R0, 0x80, !PT
+    LEA.HI R19, RZ, 0x5, R5, 0x10
+    LDC.64 R2, c[0x3][R18]
+    IMAD R2, R14, 0x8, R2
+    @P1 VIADD R14, R14, 0x1
+    @P0 STG.E desc[UR6][R2.64], R15
+    ISETP.LT.U32.AND P0, PT, R14, R0, P0
+    @P0 STG.E desc[UR6][R2.64+0x4], R19
+"""
+"""A lean stamp: clock and event word are stored apart."""
+
+
+def test_a_record_may_be_stored_in_two_parts() -> None:
+    assert find_stamps(listing(SPLIT)) == (Found(0, 5),)
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["IADD3 R2, R2, 0x8, RZ", "BRA 0x9990", "STG.E.64 desc[UR6][R2.64+0x4], R18"],
+)
+def test_parts_at_other_addresses_or_past_a_branch_are_no_record(between: str) -> None:
+    last = "    @P0 STG.E desc[UR6][R2.64+0x4], R19"
+    text = SPLIT.replace(last, f"    {between}") if "STG" in between else SPLIT.replace(last, f"    {between}\n{last}")
+    assert find_stamps(listing(text)) == (Found(0, 0),)
+
+
 def test_a_clock_that_is_copied_or_stored_late_is_traced() -> None:
     code = listing("""
         CS2R.32 R20, SR_CLOCKLO

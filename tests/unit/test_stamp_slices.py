@@ -6,6 +6,7 @@ from __future__ import annotations
 from autostamp.passes.stamp_slices import stamp_instructions
 from tests.listing import listing
 from tests.unit.test_schedule import STAMP
+from tests.unit.test_stamp_places import SPLIT
 
 LOOP = "IMAD.MOV.U32 R0, RZ, RZ, RZ\nFADD R20, R21, R22\n" + STAMP.lstrip()
 """Into the loop from 0x10 on: the cursor R0 is stepped at the end of a trip and read in the next."""
@@ -19,6 +20,11 @@ def left(text: str) -> list[str]:
 
 def test_a_stamp_goes_as_a_whole_with_its_cursor():
     assert left(f"{LOOP}@P2 BRA 0x10\nEXIT") == ["FADD", "BRA", "EXIT"]
+
+
+def test_a_stamp_with_two_stores_goes_as_a_whole():
+    text = f"IMAD.MOV.U32 R14, RZ, RZ, RZ\nFADD R20, R21, R22\n{SPLIT.strip()}\n@P2 BRA 0x10\nEXIT"
+    assert left(text) == ["FADD", "BRA", "EXIT"]
 
 
 def test_what_the_kernel_reads_too_stays():

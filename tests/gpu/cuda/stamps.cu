@@ -17,6 +17,15 @@
 #define AUTOSTAMP_PREPARE(...)
 #endif
 
+// Lean stamps read the slot from the symbol.
+#ifdef LEAN
+#undef AUTOSTAMP_BIND_PARAM
+#define AUTOSTAMP_BIND_PARAM(key, k) AUTOSTAMP_BIND(key, k)
+#define PREPARE_PARAM(...) AUTOSTAMP_PREPARE(__VA_ARGS__)
+#else
+#define PREPARE_PARAM(...)
+#endif
+
 #define CHECK(call)                                                                            \
   do {                                                                                         \
     const cudaError_t error_ = (call);                                                         \
@@ -118,8 +127,8 @@ __global__ void busy(int* out, int n, long long cycles) { AUTOSTAMP_BIND(aa,5)
 void launch(const std::string& word, int* out, cudaStream_t stream) {
   const int n = std::atoi(word.c_str() + 1);
   switch (word[0]) {
-    case 'p': ring_param<0><<<2, 96, 0, stream>>>(out, n AUTOSTAMP_ARG(aa,1,(stream))); break;
-    case 'q': ring_param<1><<<2, 128, 0, stream>>>(out, n AUTOSTAMP_ARG(aa,1,(stream))); break;
+    case 'p': PREPARE_PARAM((stream)) ring_param<0><<<2, 96, 0, stream>>>(out, n AUTOSTAMP_ARG(aa,1,(stream))); break;
+    case 'q': PREPARE_PARAM((stream)) ring_param<1><<<2, 128, 0, stream>>>(out, n AUTOSTAMP_ARG(aa,1,(stream))); break;
     case 's': { AUTOSTAMP_PREPARE((stream)) ring_symbol<<<2, 96, 0, stream>>>(out, n); break; }
     case 'e':
     case 'f': {

@@ -1,39 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What handing over costs, in an SM that does nothing else and in one whose other warps issue FFMA.
+// What handing over costs, in an SM that does nothing else and in one whose other warps issue FFMA most of the time.
 //
 // `…_round`: the 128 threads of a warpgroup arrive and wait for each other. `…_handoff`: warps 0 and 1 wake each other in
 // turn; a trip is two hand-offs. Warps from the fifth on, where the launch has them, are the load.
 
 #include "probe.cuh"
 
-constexpr int LOAD_CHAINS = 8;
-constexpr int LOAD_STEPS = 8;
+constexpr int LOAD_STEPS = 64;
 constexpr int LOAD_FIRST_WARP = 4;
 
-// Until `stop`, which the measured warps set.
+// Until `stop`, which the measured warps set. Each FFMA waits for the one before it, so that a warp issues in one cycle of some four
+// and a scheduler with two such warps has slots left. Warps that could issue in every cycle never let a warp in that a barrier has
+// woken: the scheduler stays with them until 2^15 cycles are over, and that is what would be measured (docs/probes.md).
 __device__ __forceinline__ void load(long long* records, const volatile int* stop) {
-    float values[LOAD_CHAINS];
-#pragma unroll
-    for (int chain = 0; chain < LOAD_CHAINS; ++chain) {
-        values[chain] = static_cast<float>(threadIdx.x + chain);
-    }
+    float value = static_cast<float>(threadIdx.x);
 #pragma unroll 1
     while (*stop == 0) {
 #pragma unroll
         for (int step = 0; step < LOAD_STEPS; ++step) {
-#pragma unroll
-            for (int chain = 0; chain < LOAD_CHAINS; ++chain) {
-                asm volatile("fma.rn.f32 %0, %0, 0f3F000000, 0f3E800000;" : "+f"(values[chain]));
-            }
+            asm volatile("fma.rn.f32 %0, %0, 0f3F000000, 0f3E800000;" : "+f"(value));
         }
     }
-    float sum = 0.0f;
-#pragma unroll
-    for (int chain = 0; chain < LOAD_CHAINS; ++chain) {
-        sum += values[chain];
-    }
-    record_of_warp(records)[SINK] = __float_as_int(sum);
+    record_of_warp(records)[SINK] = __float_as_int(value);
 }
 
 // `rounds` of the measured warps, the load of the others.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hand-offs: mbarrier and named barrier, in an idle SM and beside warps that issue FFMA most of the time (kernels/probes/handoffs.cu)."""
+"""Hand-offs: mbarrier and named barrier, in an idle SM and beside warps that issue FFMA (kernels/probes/handoffs.cu)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from autostamp.runtime.probes.readings import cycles_each
 FILE: Final = "handoffs.cu"
 MEASURED_THREADS: Final = 128
 LOADED_THREADS: Final = 384
-"""8 warps beside the first warpgroup: two for each scheduler, as two warpgroups of consumers are. Each issues FFMA in a chain, so that
-a scheduler has other instructions in about half its cycles.
+"""8 warps beside the first warpgroup: two for each scheduler, as two warpgroups of consumers are. Each issues FFMA in a chain, so
+that a scheduler has other instructions in about half its cycles.
 """
 _TRIPS: Final = (200, 1_200)
 _LOAD: Final = Loop({"FFMA": 64}, 8, alone=False)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autostamp.diagnostics import AutostampError
-from autostamp.runtime.cuda.device import Device, Shape, attempts
 from autostamp.runtime.cuda import tensor_map as tensor_maps
+from autostamp.runtime.cuda.device import Device, Shape, attempts
 from autostamp.runtime.probes import tensor_map, tma
 from autostamp.runtime.probes.build import Built
 from autostamp.runtime.probes.probe import WORDS, Launch, Launched, Pair, Path, Probe
@@ -102,7 +103,7 @@ class Session:
             loaded.function((grid, 1, 1), (launch.threads, 1, 1), tuple(values), shared_mem=shared)
             return Launched(records.get(), trips)
 
-    def _map(self, rows: int) -> Any:
+    def _map(self, rows: int) -> NDArray[np.void]:
         """A tensor map of the source with boxes of `rows` rows, as an argument that is passed by value."""
         matrix = tensor_maps.Matrix(
             int(self._source.data.ptr), int(self._source.size) // (2 * tensor_map.MATRIX_COLUMNS), tensor_map.MATRIX_COLUMNS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The copy engine with a tensor map: issue, latency and bytes a cycle of 128-byte-swizzled boxes (kernels/probes/tensor_map.cu)."""
+"""The copy engine with a tensor map: issue, latency and bytes a cycle of its boxes (kernels/probes/tensor_map.cu)."""
 
 from __future__ import annotations
 

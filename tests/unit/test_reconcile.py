@@ -310,7 +310,7 @@ def test_turns_at_a_barrier_are_a_chain_of_one_iteration():
     (change,) = edges(of, timeline, flow, steady, {7: "order"})
     assert change.what == "turns at order (mma to mma), 2 an iteration"
     assert change.cycles == pytest.approx(30 + 45 + 2 * 5, rel=0.05)
-    assert predict(change.budget).bottleneck.name == "order -> order"
+    assert predict(change.budget).bottleneck.name == "order"
     known = replace(of, dependencies=(Dependency("order", "order", (Step("turn", 1.0),), 1),))
     assert list(edges(known, timeline, flow, steady, {7: "order"})) == []
 

@@ -48,6 +48,10 @@ BOUNDS = {
     "fma_ex2": (32, 129),
     "ex2_latency": (8, 60),
     "ffma_latency": (3.9, 8),
+    "alu_int32": (30, 129),
+    "shuffle": (15, 65),
+    "alu_latency": (3.9, 8),
+    "shuffle_latency": (15, 60),
     "cvt_bf16x2_latency": (3, 40),
     "cvt_e4m3x2_latency": (3, 40),
     # Together is never faster than the slower alone, and never slower than one behind the other with some to spare.

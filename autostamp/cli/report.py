@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -178,6 +178,7 @@ def command(
     overhead: Path | None,
     case: str | None,
     prediction: Path | None,
+    clean_us: float | None,
     cubin: Path | None,
     renamed: tuple[str, ...],
     kernel: re.Pattern[str] | None,
@@ -192,7 +193,10 @@ def command(
     """
     inputs = _Inputs(run, spec, npz, iket)
     wanted = _wanted(files, (first, last), has_spec=run is not None and spec is not None)
-    given = _prediction(PredictionInputs.of(prediction, cubin, renamed), inputs, wanted)
+    if clean_us is not None and overhead is not None:
+        message = "--clean-us and --overhead both say what stamps cost: give one."
+        raise click.UsageError(message)
+    given = _prediction(PredictionInputs.of(prediction, cubin, renamed, clean_us), inputs, wanted)
     from autostamp.cli.progress import collector_off, steps
     from autostamp.runtime.manifest_file import write_all
 
@@ -287,7 +291,9 @@ def _analysed(
     predicted = {}
     if prediction is not None:
         say("holding the prediction against it")
-        predicted = prediction.held_against(data, traces, pairs, known[traces[0].kernel.number].time_ratio)
+        number = traces[0].kernel.number
+        known[number] = replace(known[number], time_ratio=prediction.ratio(data, pairs, known[number].time_ratio))
+        predicted = prediction.held_against(data, traces, pairs, known[number].time_ratio)
     return _Report(data, traces, pairs, [check(trace) for trace in traces], known, window, predicted)
 
 

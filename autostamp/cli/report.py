@@ -92,21 +92,23 @@ def _json(report: _Report, _: Path) -> bytes:
 
 
 def _csv(report: _Report, _: Path) -> bytes:
+    from autostamp.report.predicted_rows import with_predicted
     from autostamp.report.spans_csv import spans_csv
 
-    return spans_csv(report.pairs, report.data.manifest).encode()
+    shown = with_predicted(report.pairs, report.data.manifest, report.predicted, report.data.facts)
+    return spans_csv(shown.pairs, shown.manifest).encode()
 
 
 def _perfetto(report: _Report, _: Path) -> bytes:
-    return perfetto_bytes(report.pairs, report.data)
+    return perfetto_bytes(report.pairs, report.data, report.predicted)
 
 
 def _svg(report: _Report, _: Path) -> bytes:
-    return svg_text(report.pairs, report.data, report.window).encode()
+    return svg_text(report.pairs, report.data, report.window, report.predicted).encode()
 
 
 def _png(report: _Report, path: Path) -> bytes:
-    return png_bytes(svg_text(report.pairs, report.data, report.window), path)
+    return png_bytes(svg_text(report.pairs, report.data, report.window, report.predicted), path)
 
 
 _FORMS: Final[Mapping[str, tuple[Callable[[_Report, Path], bytes], str]]] = {
@@ -258,8 +260,8 @@ def _prediction(given: PredictionInputs | None, inputs: _Inputs, wanted: Mapping
     if inputs.run is None:
         message = "--prediction needs RUN."
         raise click.UsageError(message)
-    if not wanted.keys() & {"html", "json"}:
-        message = "--prediction needs -o or --json: no other form shows it."
+    if not wanted:
+        message = "--prediction needs a form that shows it: --spec writes what was measured alone."
         raise click.UsageError(message)
     return given
 

@@ -8,7 +8,7 @@ they are few. The same input gives the same text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
@@ -35,18 +35,20 @@ def timeline_svg(
     facts: MachineFacts | None = None,
     window: tuple[int | None, int | None] = (None, None),
     flows: Sequence[Flow] = (),
+    axis_of: Mapping[int, int] | None = None,
 ) -> str:
     """The picture of `timelines`, one below the other, as the text of an SVG file.
 
     `window` bounds the cycles that are drawn (None: the kernel's own begin or end); what reaches beyond is cut. `flows`
-    are those of the timelines, in their order (empty: no arrows). Raises ValueError for a window that leaves nothing of any
-    timeline. A timeline that lies outside it is left out.
+    are those of the timelines, in their order (empty: no arrows). `axis_of`: by the place of a timeline that of another one,
+    whose cycles it is drawn over. Raises ValueError for a window that leaves nothing of any timeline. A timeline that lies
+    outside it is left out.
     """
     parts: list[str] = []
     y = 0.0
     names = []
     for index, timeline in enumerate(timelines):
-        shown = bounds(timeline, window)
+        shown = bounds(timelines[(axis_of or {}).get(index, index)], window)
         if shown is None:
             continue
         flow = flows[index] if flows else None

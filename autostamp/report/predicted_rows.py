@@ -54,6 +54,7 @@ def _beside(found: Predicted, measured: Timeline, number: int, facts: MachineFac
         offset = -min((warp.start for warp in measured.warps), default=0)
     return replace(
         found.timeline,
+        kernel=f"predicted: {measured.kernel}",
         warps=tuple(moved(warp, found.begin) for warp in found.timeline.warps),
         trace=number,
         block=measured.block,

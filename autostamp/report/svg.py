@@ -48,11 +48,12 @@ def timeline_svg(
     y = 0.0
     names = []
     for index, timeline in enumerate(timelines):
-        shown = bounds(timelines[(axis_of or {}).get(index, index)], window)
+        axis_like = timelines[(axis_of or {}).get(index, index)]
+        shown = bounds(axis_like, window)
         if shown is None:
             continue
         flow = flows[index] if flows else None
-        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), shown, y)
+        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), (shown, axis_like), y)
         parts += panel
         names.append(timeline.kernel)
         y += _PANEL_GAP
@@ -80,13 +81,18 @@ def bounds(timeline: Timeline, window: tuple[int | None, int | None]) -> tuple[i
 
 
 def _panel(
-    pair: tuple[Timeline, Flow | None], manifest: Manifest, facts: MachineFacts, shown: tuple[int, int], top: float
+    pair: tuple[Timeline, Flow | None],
+    manifest: Manifest,
+    facts: MachineFacts,
+    over: tuple[tuple[int, int], Timeline],
+    top: float,
 ) -> tuple[list[str], float]:
-    """The elements of one timeline and the pixel row where they end."""
+    """The elements of one timeline and the pixel row where they end. `over` are cycles, and the timeline whose axis they are."""
     timeline, flow = pair
+    shown, axis_like = over
     places = places_of(manifest, timeline.trace)
     mhz = clock_mhz(timeline, facts)
-    layout = lay_out(timeline, places, shown, WIDTH, top)
+    layout = lay_out(timeline, places, shown, WIDTH, top, axis_like)
     labels = Labels(places, layout.colors, mhz)
     parts = [*_title(timeline, facts, mhz, layout, top), *headings(layout, top)]
     for item in layout.groups:

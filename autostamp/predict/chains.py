@@ -16,6 +16,9 @@ IN_ORDER: Final = " in order"
 IN_TURNS: Final = " in turns"
 """What stands behind a role in the name of its chain."""
 
+ALIKE: Final = 0.02
+"""Of the period: what less than this tells apart is not told."""
+
 
 def chains(loops: Sequence[RoleLoop], table: MachineTable, made: str) -> tuple[tuple[Dependency, ...], list[str]]:
     """A chain for each loop that was read, one more where its warpgroups take turns, and what these chains do not see.
@@ -33,9 +36,10 @@ def chains(loops: Sequence[RoleLoop], table: MachineTable, made: str) -> tuple[t
             found.append(_chain(loop, f"{loop.role}{IN_ORDER}", alone))
             unknown |= set(alone.unknown)
         if (groups := _groups(loop)) > 1:
-            together = play(loop.code, table, groups, made)
-            if together is not None:
+            together, greedy = (play(loop.code, table, groups, made, stays=stays) for stays in (False, True))
+            if together is not None and greedy is not None:
                 found.append(_chain(loop, f"{loop.role}{IN_TURNS}", together))
+                notes += _arbitration(loop, together, greedy)
             else:
                 notes.append(
                     f"turns of {loop.role}: its warpgroups would wait for each other for good as they were read"
@@ -49,6 +53,15 @@ def chains(loops: Sequence[RoleLoop], table: MachineTable, made: str) -> tuple[t
     if unknown:
         notes.append(f"chains: {table.product} has no {', '.join(sorted(unknown))}, which count as one cycle")
     return tuple(found), notes
+
+
+def _arbitration(loop: RoleLoop, together: Played, greedy: Played) -> list[str]:
+    """What it makes whether a scheduler stays with a warp, where that is more than figures are worth."""
+    if abs(greedy.period - together.period) < ALIKE * together.period:
+        return []
+    fair, stays = together.period * loop.trips, greedy.period * loop.trips
+    said = f"{fair:,.0f} cycles if a scheduler takes the warp that waited longest, {stays:,.0f} if it stays with one"
+    return [f"{loop.role} in turns: {said}; what the hardware does is not known, and the first is taken"]
 
 
 def role_of(chain: str) -> str:

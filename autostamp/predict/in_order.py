@@ -80,14 +80,17 @@ class _Cost:
     reason: Reason
 
 
-def play(ops: Sequence[Op], table: MachineTable, warps: int = 1, made: str = "") -> Played | None:
+def play(
+    ops: Sequence[Op], table: MachineTable, warps: int = 1, made: str = "", *, stays: bool = False
+) -> Played | None:
     """`warps` of one scheduler go through trips of `ops`, each of another warpgroup. None where they wait for good.
 
     With several, a named barrier that is both waited for and arrived at lets one after the other go on. `made` is what the
-    conversions make ("" where that is unknown).
+    conversions make ("" where that is unknown). `stays`: of warps that can go on at once, the scheduler takes the one that it has
+    taken last, and else the first; otherwise the one that has waited longest.
     """
     costs = _Costs(table, made)
-    state = _Scheduler(ops, [costs.of(each) for each in ops], costs.drain, costs.hand_off, warps)
+    state = _Scheduler(ops, [costs.of(each) for each in ops], costs.drain, costs.hand_off, warps, stays)
     if not ops or not state.run():
         return None
     first = state.warps[0]
@@ -190,10 +193,13 @@ class _Warp:
 
 
 class _Scheduler:
-    """The warps of one scheduler: always the one goes on that can do so first, of equals the one that was there before."""
+    """The warps of one scheduler: always the one goes on that can do so first."""
 
-    def __init__(self, ops: Sequence[Op], costs: Sequence[_Cost], drain: float, hand_off: float, warps: int) -> None:
+    def __init__(
+        self, ops: Sequence[Op], costs: Sequence[_Cost], drain: float, hand_off: float, warps: int, stays: bool
+    ) -> None:
         self.ops, self.costs, self.drain, self.hand_off = ops, costs, drain, hand_off
+        self.stays = stays
         self.warps = [_Warp() for _ in range(warps)]
         self.turns = warps > 1 and has_turns(ops)
         self.pipes: dict[str, float] = {}
@@ -208,7 +214,8 @@ class _Scheduler:
             able = [(max(ready.at, self.free), ready, warp) for ready, warp in found if ready is not None]
             if not able:
                 return False
-            self._issue(*min(able, key=lambda one: one[0]))
+            # A warp that was taken last has the latest `next`; of others the first stands first.
+            self._issue(*min(able, key=lambda one: (one[0], one[2].next != self.free if self.stays else one[2].next)))
         return True
 
     def _ready(self, warp: _Warp) -> _Ready | None:

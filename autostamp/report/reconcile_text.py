@@ -101,6 +101,8 @@ def _body(found: Reconciliation) -> Iterator[str]:
             )
     for spot in found.blind_spots[:_MOST]:
         yield f"not in the model: {spot}"
+    if (more := len(found.blind_spots) - _MOST) > 0:
+        yield f"not in the model: {more} more, in the prediction file (blind_spots)"
     for note in found.notes[:_MOST]:
         yield f"note: {note}"
 

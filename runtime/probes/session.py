@@ -106,7 +106,9 @@ class Session:
     def _map(self, rows: int) -> NDArray[np.void]:
         """A tensor map of the source with boxes of `rows` rows, as an argument that is passed by value."""
         matrix = tensor_maps.Matrix(
-            int(self._source.data.ptr), int(self._source.size) // (2 * tensor_map.MATRIX_COLUMNS), tensor_map.MATRIX_COLUMNS
+            int(self._source.data.ptr),
+            int(self._source.size) // (2 * tensor_map.MATRIX_COLUMNS),
+            tensor_map.MATRIX_COLUMNS,
         )
         encoded = tensor_maps.encode(matrix, rows, tensor_map.COLUMNS)
         return np.frombuffer(encoded, np.dtype((np.void, tensor_maps.BYTES)))

@@ -36,10 +36,10 @@ def chains(loops: Sequence[RoleLoop], table: MachineTable, made: str) -> tuple[t
             found.append(_chain(loop, f"{loop.role}{IN_ORDER}", alone))
             unknown |= set(alone.unknown)
         if (groups := _groups(loop)) > 1:
-            together, greedy = (play(loop.code, table, groups, made, stays=stays) for stays in (False, True))
-            if together is not None and greedy is not None:
+            together, fair = (play(loop.code, table, groups, made, stays=stays) for stays in (True, False))
+            if together is not None and fair is not None:
                 found.append(_chain(loop, f"{loop.role}{IN_TURNS}", together))
-                notes += _arbitration(loop, together, greedy)
+                notes += _arbitration(loop, together, fair)
             else:
                 notes.append(
                     f"turns of {loop.role}: its warpgroups would wait for each other for good as they were read"
@@ -55,13 +55,13 @@ def chains(loops: Sequence[RoleLoop], table: MachineTable, made: str) -> tuple[t
     return tuple(found), notes
 
 
-def _arbitration(loop: RoleLoop, together: Played, greedy: Played) -> list[str]:
+def _arbitration(loop: RoleLoop, together: Played, fair: Played) -> list[str]:
     """What it makes whether a scheduler stays with a warp, where that is more than figures are worth."""
-    if abs(greedy.period - together.period) < ALIKE * together.period:
+    if abs(fair.period - together.period) < ALIKE * together.period:
         return []
-    fair, stays = together.period * loop.trips, greedy.period * loop.trips
-    said = f"{fair:,.0f} cycles if a scheduler takes the warp that waited longest, {stays:,.0f} if it stays with one"
-    return [f"{loop.role} in turns: {said}; what the hardware does is not known, and the first is taken"]
+    stays, waited = together.period * loop.trips, fair.period * loop.trips
+    said = f"{stays:,.0f} cycles if a scheduler stays with a warp that can go on, as that of an H200 does"
+    return [f"{loop.role} in turns: {said}; {waited:,.0f} if it took the one that has waited longest"]
 
 
 def role_of(chain: str) -> str:

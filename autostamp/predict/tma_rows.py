@@ -12,6 +12,8 @@ from autostamp.predict.given import Given, GivenRole
 from autostamp.predict.kernel import Kernel, RoleLoop
 from autostamp.predict.work import row
 
+SHARED: Final = "l2_shared"
+"""L2's rate where all SMs read the same lines."""
 LOADS: Final = ("UTMALDG", "UBLKCP")
 ANNOUNCED: Final = "amounts that the loop's mbarriers are told to expect (expect_tx)"
 
@@ -85,9 +87,17 @@ def _memory(
         blind.append(f"L2 is not counted: {table.product} has no constant l2")
     else:
         work = (said.l2_bytes or size) * share
-        rows.append(made.row(Resource.L2, f"out of L2{part}", work, "l2", is_given=bool(said.l2_bytes)))
+        # How many SMs read the same lines at once is in no cubin, and a bound takes the best of it.
+        rate = SHARED if SHARED in table.constants and not said.l2_bytes else "l2"
+        rows.append(made.row(Resource.L2, f"out of L2{part}", work, rate, is_given=bool(said.l2_bytes)))
         if share == 1 and not active:
             blind.append("L2: taken to serve all SMs at once, and to hold everything; active_sms says how many run")
+        if rate == SHARED:
+            alone = f"{work / table.constants['l2'].value:,.0f} cycles"
+            blind.append(
+                f"L2: all SMs are taken to read the same lines at once; {alone} if each reads lines of its own, at whose rate"
+                f" roles.{made.role}.l2_bytes counts"
+            )
         if not said.l2_bytes:
             blind.append("multicast: every byte is taken to come out of L2 for this CTA alone; l2_bytes says otherwise")
     if said.hbm_bytes:

@@ -7,22 +7,35 @@
 
 #include "probe.cuh"
 
-constexpr int LOAD_STEPS = 64;
+constexpr int LOAD_CHAINS = 2;
+constexpr int LOAD_STEPS = 32;
 constexpr int LOAD_FIRST_WARP = 4;
 
-// Until `stop`, which the measured warps set. Each FFMA waits for the one before it, so that a warp issues in one cycle of some four
-// and a scheduler with two such warps has slots left. Warps that could issue in every cycle never let a warp in that a barrier has
-// woken: the scheduler stays with them until 2^15 cycles are over, and that is what would be measured (docs/probes.md).
+// Until `stop`, which the measured warps set. An FFMA's result is ready after some four cycles, so a warp with two chains issues in
+// two of four, and two such warps leave their scheduler some slots. A warp with four chains or more never has to wait, and its
+// scheduler stays with it: a warp that a barrier has woken is then left out (docs/probes.md), whatever it has waited for.
 __device__ __forceinline__ void load(long long* records, const volatile int* stop) {
-    float value = static_cast<float>(threadIdx.x);
+    float values[LOAD_CHAINS];
+#pragma unroll
+    for (int chain = 0; chain < LOAD_CHAINS; ++chain) {
+        values[chain] = static_cast<float>(threadIdx.x + chain);
+    }
 #pragma unroll 1
     while (*stop == 0) {
 #pragma unroll
         for (int step = 0; step < LOAD_STEPS; ++step) {
-            asm volatile("fma.rn.f32 %0, %0, 0f3F000000, 0f3E800000;" : "+f"(value));
+#pragma unroll
+            for (int chain = 0; chain < LOAD_CHAINS; ++chain) {
+                asm volatile("fma.rn.f32 %0, %0, 0f3F000000, 0f3E800000;" : "+f"(values[chain]));
+            }
         }
     }
-    record_of_warp(records)[SINK] = __float_as_int(value);
+    float sum = 0.0f;
+#pragma unroll
+    for (int chain = 0; chain < LOAD_CHAINS; ++chain) {
+        sum += values[chain];
+    }
+    record_of_warp(records)[SINK] = __float_as_int(sum);
 }
 
 // `rounds` of the measured warps, the load of the others.

@@ -59,13 +59,13 @@ BOUNDS = {
     "ex2_beside_cvt_e4m3x2": (0.95, 2.2),
     "fma_beside_ex2": (0.95, 2.2),
     "mbarrier_round_trip": (20, 400),
-    "mbarrier_round_trip_loaded": (20, 800),
+    "mbarrier_round_trip_loaded": (20, 250),
     "mbarrier_handoff": (15, 400),
-    "mbarrier_handoff_loaded": (15, 800),
+    "mbarrier_handoff_loaded": (15, 150),
     "named_barrier": (8, 200),
-    "named_barrier_loaded": (8, 400),
+    "named_barrier_loaded": (8, 120),
     "named_handoff": (8, 300),
-    "named_handoff_loaded": (8, 600),
+    "named_handoff_loaded": (8, 120),
 }
 HOPPER = {
     "tensor_bf16": (3900, 4100),

@@ -94,7 +94,7 @@ def test_few_sms_take_their_part_of_l2_alone():
     assert cycles(budget)["load", Resource.L2] == pytest.approx(32768 / 89.537 * 4 / 132)
     assert cycles(budget_of(replace(GEMM, active_sms=4), H200, Given())) == cycles(budget)
     # More CTAs than SMs are all SMs.
-    assert cycles(budget_of(GEMM, H200, Given(active_sms=500)))["load", Resource.L2] == pytest.approx(32768 / 38.086)
+    assert cycles(budget_of(GEMM, H200, Given(active_sms=500)))["load", Resource.L2] == pytest.approx(32768 / 89.537)
 
 
 def test_what_the_user_says_of_bytes_goes_first():

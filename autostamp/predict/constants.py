@@ -111,6 +111,7 @@ _ROWS: Final = (
     ("tma_box_latency_hbm", "cycles", "TMA load of a box of a tensor map, issue to landing, out of device memory"),
     ("tma_box_bytes", BYTE, "what the TMA engine of one SM moves in boxes of a tensor map"),
     ("l2_box", BYTE, "L2 to SM in boxes of a tensor map, all SMs at once"),
+    ("l2_box_shared", BYTE, "the same, all SMs the same boxes"),
     ("hbm_box", BYTE, "device memory to SM in boxes of a tensor map, all SMs at once"),
     ("tma_ring_iteration", "cycles", "producer loop with one TMA load a stage"),
     ("tma_ring_iteration_ns", "ns", "producer loop with one TMA load a stage, in time"),

@@ -15,6 +15,7 @@ from autostamp.predict.given import Given, GivenRing
 from autostamp.predict.in_order import play
 from autostamp.predict.kernel import Kernel, KnownRing, RoleLoop
 from autostamp.predict.rings import latency
+from autostamp.predict.tma_rows import constant_of
 
 TMA_LATENCY: Final = "tma_latency_l2"
 ROUND_TRIP: Final = "mbarrier_round_trip"
@@ -43,7 +44,7 @@ def budget_rings(
         if each.found.source:
             blind.append(f"ring {each.name}: {each.stages} stages, by {each.found.source}")
         is_only = sum(other.consumer == each.consumer for other in all_rings) == 1
-        fill = _fill(each.said, table, each.producer in loading)
+        fill = _fill(each, loops, table, each.producer in loading)
         consume = each.said.consume if each.said.consume is not None else holds.of(each, is_only)
         hand_off = _hand_off(each.said, table)
         lacks = each.lacks()
@@ -135,11 +136,13 @@ def _key(name: str) -> str:
     return f"[rings.{name}]" if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'[rings."{name}"]'
 
 
-def _fill(said: GivenRing, table: MachineTable, is_loaded: bool) -> tuple[Step, ...] | None:
+def _fill(ring: _Terms, loops: Sequence[RoleLoop], table: MachineTable, is_loaded: bool) -> tuple[Step, ...] | None:
     """How long a stage takes to be filled: given, or the latency of a TMA load where its producer makes them."""
-    if said.fill is not None or not is_loaded or TMA_LATENCY not in table.constants:
-        return said.fill
-    return (latency(table, "TMA load out of L2", TMA_LATENCY),)
+    loop = next((each for each in loops if each.role == ring.producer), None)
+    name = constant_of(loop, table, TMA_LATENCY)
+    if ring.said.fill is not None or not is_loaded or name not in table.constants:
+        return ring.said.fill
+    return (latency(table, "TMA load out of L2", name),)
 
 
 def _multiplied(rows: Sequence[ResourceRow], consumer: str) -> tuple[Step, ...]:

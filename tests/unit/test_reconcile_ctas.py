@@ -166,3 +166,21 @@ def test_the_clean_time_of_a_report_is_that_of_reconcile(capsys, tmp_path):
     (shown,) = json.loads(file.read_text())["timelines"]
     assert shown["cost"]["time_ratio"] == pytest.approx(1.25)
     assert any("by the ratio 1.250" in line for line in shown["prediction"]["lines"])
+
+
+def test_blind_spots_stand_on_the_report_and_on_what_reconcile_prints(capsys, tmp_path):
+    file = tmp_path / "r.json"
+    spots = json.loads((CASE / "prediction.json").read_bytes())["prediction"]["blind_spots"]
+    assert len(spots) > 3
+    assert main(["report", *WORDS, "--json", str(file)]) == 0
+    (shown,) = json.loads(file.read_text())["timelines"]
+    lines = shown["prediction"]["lines"]
+    assert [line for line in lines if line.startswith("not in the model: ")][:3] == [
+        f"not in the model: {spot}" for spot in spots[:3]
+    ]
+    assert f"not in the model: {len(spots) - 3} more, in the prediction file (blind_spots)" in lines
+    capsys.readouterr()
+    run_folder, _, path, _, cubin = WORDS
+    assert main(["reconcile", run_folder, path, "--cubin", cubin]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert all(f"not in the model: {spot}" in printed for spot in spots[:3])

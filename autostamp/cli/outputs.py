@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from autostamp.diagnostics import AutostampError
@@ -11,32 +12,38 @@ from autostamp.diagnostics import AutostampError
 if TYPE_CHECKING:
     from autostamp.model.flow import Flow
     from autostamp.model.timeline import Timeline
+    from autostamp.report.document_prediction import Predicted
     from autostamp.runtime.store import RunData
 
     Pair = tuple[Timeline, Flow]
 
 Window = tuple[int | None, int | None]
+_NONE: Mapping[int, Predicted] = MappingProxyType({})
 
 
-def perfetto_bytes(pairs: Sequence[Pair], data: RunData) -> bytes:
-    """A Perfetto trace."""
+def perfetto_bytes(pairs: Sequence[Pair], data: RunData, predicted: Mapping[int, Predicted] = _NONE) -> bytes:
+    """A Perfetto trace. `predicted` timelines are processes of their own."""
     from io import BytesIO
 
     from autostamp.report.perfetto import write_perfetto
+    from autostamp.report.predicted_rows import with_predicted
 
     packed = BytesIO()
-    timelines, flows = [timeline for timeline, _ in pairs], [flow for _, flow in pairs]
-    write_perfetto(packed, timelines, data.manifest, data.facts, flows)
+    shown = with_predicted(pairs, data.manifest, predicted, data.facts)
+    timelines, flows = [timeline for timeline, _ in shown.pairs], [flow for _, flow in shown.pairs]
+    write_perfetto(packed, timelines, shown.manifest, data.facts, flows)
     return packed.getvalue()
 
 
-def svg_text(pairs: Sequence[Pair], data: RunData, window: Window) -> str:
-    """The picture. Raises AS9001 for a window that holds nothing of any kernel."""
+def svg_text(pairs: Sequence[Pair], data: RunData, window: Window, predicted: Mapping[int, Predicted] = _NONE) -> str:
+    """The picture, `predicted` timelines above the measured ones. Raises AS9001 for a window that holds nothing of any kernel."""
+    from autostamp.report.predicted_rows import with_predicted
     from autostamp.report.svg import timeline_svg
 
-    timelines, flows = [timeline for timeline, _ in pairs], [flow for _, flow in pairs]
+    shown = with_predicted(pairs, data.manifest, predicted, data.facts)
+    timelines, flows = [timeline for timeline, _ in shown.pairs], [flow for _, flow in shown.pairs]
     try:
-        return timeline_svg(timelines, data.manifest, data.facts, window, flows)
+        return timeline_svg(timelines, shown.manifest, data.facts, window, flows, shown.axis_of)
     except ValueError as error:
         ends = ", ".join(f"{max(warp.end for warp in timeline.warps):,}" for timeline in timelines)
         raise AutostampError.of("AS9001", detail=f"--from and --to: {error}; the kernels end at {ends}") from error

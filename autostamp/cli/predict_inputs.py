@@ -168,6 +168,7 @@ def _role_loops(facts: CubinFacts, path: Path, run: RunKnowledge | None, given: 
     from autostamp.passes.definitions import Definitions
     from autostamp.passes.loop_report import KernelLoops
     from autostamp.passes.loop_traffic import traffic
+    from autostamp.passes.trip_code import trip_code
     from autostamp.predict.kernel import RoleLoop
 
     read = KernelLoops(facts, without_stamps=True)
@@ -181,8 +182,9 @@ def _role_loops(facts: CubinFacts, path: Path, run: RunKnowledge | None, given: 
     found = []
     for role, loop in chosen.items():
         warps, source = (run.warps.get(role, 0), "") if run is not None else bounds.get(role, (0, ""))
-        moved = traffic(read.trip_at(loop.facts.start).instructions, code)
-        found.append(RoleLoop(role, warps, source, loop.facts, moved, loop.copies, role in outer))
+        trip = read.trip_at(loop.facts.start).instructions
+        moved, ops = traffic(trip, code), trip_code(trip, code)
+        found.append(RoleLoop(role, warps, source, loop.facts, moved, loop.copies, role in outer, code=ops))
     return tuple(found)
 
 

@@ -30,13 +30,22 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One timeline of a run, explained, with the prediction that it is held against."""
+    """CTAs of one kernel of a run, explained, with the prediction that they are held against. `recorded` are in the run."""
 
     run: RunData
-    trace: Trace
-    timeline: Timeline
-    flow: Flow
+    pairs: Sequence[tuple[Timeline, Flow]]
+    recorded: int
     prediction: PredictionFile
+
+    @property
+    def timeline(self) -> Timeline:
+        """The first CTA's."""
+        return self.pairs[0][0]
+
+    @property
+    def flow(self) -> Flow:
+        """The first CTA's."""
+        return self.pairs[0][1]
 
 
 @click.command()
@@ -67,6 +76,9 @@ class Measured:
 @click.option(
     "--role", "renamed", multiple=True, metavar="BUDGET=TRACE", help="What the trace calls a role of the budget."
 )
+@click.option(
+    "--block", metavar="X,Y,Z", help="Only this recorded CTA (default: all, and the one with the median period)."
+)
 @click.option("--cubin", type=_FILE, metavar="FILE", help="The cubin that ran, where RUN does not hold it.")
 @kernel_option
 @trace_option
@@ -81,6 +93,7 @@ def command(
     case: str | None,
     explain_all_but: float,
     renamed: tuple[str, ...],
+    block: str | None,
     cubin: Path | None,
     kernel: re.Pattern[str] | None,
     trace: int | None,
@@ -93,9 +106,9 @@ def command(
     if clean_us is not None and overhead is not None:
         message = "--clean-us and --overhead both say what stamps cost: give one."
         raise click.UsageError(message)
-    measured = read(run, prediction, kernel, trace, cubin)
+    measured = read(run, prediction, kernel, trace, cubin, block)
     ratio = _ratio(measured, clean_us, overhead, case)
-    found = compare(measured, ratio, explain_all_but / 100, role_names(renamed))
+    _, found = compare(measured, ratio, explain_all_but / 100, role_names(renamed))
     lessons = lessons_of(found, measured.prediction)
     if as_json:
         click.echo(_json(found, lessons))
@@ -109,56 +122,93 @@ def command(
     return max((finding.status for finding in findings), default=ExitStatus.OK)
 
 
-def read(run: Path, path: Path, kernel: re.Pattern[str] | None, trace: int | None, cubin: Path | None) -> Measured:
-    """The run's first recorded CTA of the kernel that is chosen, analysed.
+def read(
+    run: Path,
+    path: Path,
+    kernel: re.Pattern[str] | None,
+    trace: int | None,
+    cubin: Path | None,
+    block: str | None = None,
+) -> Measured:
+    """The recorded CTAs of the kernel that is chosen, or the one that `block` names, analysed.
 
-    Raises AS7142 where the prediction is of another source, AS9001 where several kernel traces fit, and what reading raises.
+    Raises AS7142 where the prediction is of another source, AS9001 where several kernel traces fit or no such CTA is recorded,
+    and what reading raises.
     """
     from autostamp.analysis import analyse
     from autostamp.analysis.flow import explain
+    from autostamp.predict.ctas import chosen
     from autostamp.runtime.prediction_file import read_prediction
     from autostamp.runtime.store import load_run
 
     prediction = read_prediction(path)
     data = load_run(run)
     check_source(prediction, data, cubin)
-    one = the_one(select(data, kernel, trace))
-    timeline = analyse(one)
-    return Measured(data, one, timeline, explain(one, timeline), prediction)
+    traces = of_block(of_one_kernel(select(data, kernel, trace)), block)
+    pairs = []
+    for place in chosen(len(traces)):
+        timeline = analyse(traces[place])
+        pairs.append((timeline, explain(traces[place], timeline)))
+    return Measured(data, pairs, len(traces), prediction)
 
 
-def the_one(traces: Sequence[Trace]) -> Trace:
-    """The first CTA, which is noted where there are several. Raises AS9001 for several kernel traces."""
+def of_one_kernel(traces: Sequence[Trace]) -> Sequence[Trace]:
+    """The same traces. Raises AS9001 for several kernel traces."""
     kernels = {each.kernel.number: each.kernel.kernel for each in traces}
     if len(kernels) > 1:
         there = ", ".join(f"{number} {name}" for number, name in kernels.items())
         raise AutostampError.of(
             "AS9001", detail=f"a prediction is of one kernel: choose it with --kernel or --trace ({there})"
         )
-    one = traces[0]
-    if len(traces) > 1:
-        click.echo(f"note: of {len(traces)} recorded CTAs, {one.block} of launch {one.launch} is compared", err=True)
-    return one
+    return traces
 
 
-def compare(measured: Measured, ratio: float | None, share: float, roles: Mapping[str, str]) -> Reconciliation:
-    """Reconcile, with names out of the manifest."""
+def of_block(traces: Sequence[Trace], block: str | None) -> Sequence[Trace]:
+    """Those of one CTA, all without it. Raises AS9001 for what is no CTA, or none that is recorded."""
+    if block is None:
+        return traces
+    from autostamp.model.options import Blocks, parse_blocks
+
+    try:
+        wanted = parse_blocks(block)
+    except ValueError as error:
+        raise AutostampError.of("AS9001", detail=f"--block: {error}") from error
+    if isinstance(wanted, Blocks):
+        raise AutostampError.of("AS9001", detail=f"--block {block}: give one CTA as X,Y,Z")
+    found = [each for each in traces if each.block == wanted]
+    if not found:
+        there = "; ".join(dict.fromkeys(",".join(map(str, each.block)) for each in traces))
+        raise AutostampError.of("AS9001", detail=f"--block {block}: the run has {there}")
+    return found
+
+
+def compare(
+    measured: Measured, ratio: float | None, share: float, roles: Mapping[str, str]
+) -> tuple[int, Reconciliation]:
+    """Reconcile, with names out of the manifest: the comparison that is shown, and the place of its CTA among the pairs."""
+    from autostamp.predict.ctas import reconcile_ctas
     from autostamp.predict.reconcile import reconcile
     from autostamp.report.places import barriers_of, places_of
     from autostamp.report.verdict_words import Words
 
     manifest, number = measured.run.manifest, measured.timeline.trace
-    return reconcile(
-        measured.timeline,
-        measured.flow,
-        measured.prediction,
-        ratio=ratio,
-        recorded_at=measured.run.facts.recorded_at,
-        places={instance: Words.wait(place) for instance, place in places_of(manifest, number).items()},
-        barriers=barriers_of(manifest, number),
-        share=share,
-        roles=roles,
-    )
+    places = {instance: Words.wait(place) for instance, place in places_of(manifest, number).items()}
+    barriers = barriers_of(manifest, number)
+
+    def one(timeline: Timeline, flow: Flow) -> Reconciliation:
+        return reconcile(
+            timeline,
+            flow,
+            measured.prediction,
+            ratio=ratio,
+            recorded_at=measured.run.facts.recorded_at,
+            places=places,
+            barriers=barriers,
+            share=share,
+            roles=roles,
+        )
+
+    return reconcile_ctas(measured.pairs, one, measured.recorded)
 
 
 def check_source(prediction: PredictionFile, data: RunData, cubin: Path | None) -> None:
@@ -175,15 +225,21 @@ def check_source(prediction: PredictionFile, data: RunData, cubin: Path | None) 
 def _ratio(measured: Measured, clean_us: float | None, overhead: Path | None, case: str | None) -> float | None:
     """Stamped over clean time; None where neither the options nor the run folder say."""
     if clean_us is not None:
-        mhz = measured.timeline.sm_mhz or measured.run.facts.sm_mhz
-        if not mhz:
-            raise AutostampError.of("AS9001", detail="--clean-us needs the SM clock, which the run does not hold")
-        return measured.timeline.cycles / mhz / clean_us
+        return clean_ratio([timeline for timeline, _ in measured.pairs], measured.run, clean_us)
     from autostamp.cli.costs import read_costs
 
-    return read_costs([measured.trace.kernel], None, overhead, case, measured.run.path)[
-        measured.trace.kernel.number
-    ].time_ratio
+    kernel = measured.run.traces[measured.timeline.trace].kernel
+    return read_costs([kernel], None, overhead, case, measured.run.path)[kernel.number].time_ratio
+
+
+def clean_ratio(timelines: Sequence[Timeline], run: RunData, clean_us: float) -> float:
+    """The median time of the recorded CTAs over that of a clean kernel of one wave. Raises AS9001 without an SM clock."""
+    from statistics import median
+
+    times = [each.cycles / mhz for each in timelines if (mhz := each.sm_mhz or run.facts.sm_mhz)]
+    if not times:
+        raise AutostampError.of("AS9001", detail="--clean-us needs the SM clock, which the run does not hold")
+    return median(times) / clean_us
 
 
 def role_names(renamed: tuple[str, ...]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -92,21 +92,23 @@ def _json(report: _Report, _: Path) -> bytes:
 
 
 def _csv(report: _Report, _: Path) -> bytes:
+    from autostamp.report.predicted_rows import with_predicted
     from autostamp.report.spans_csv import spans_csv
 
-    return spans_csv(report.pairs, report.data.manifest).encode()
+    shown = with_predicted(report.pairs, report.data.manifest, report.predicted, report.data.facts)
+    return spans_csv(shown.pairs, shown.manifest).encode()
 
 
 def _perfetto(report: _Report, _: Path) -> bytes:
-    return perfetto_bytes(report.pairs, report.data)
+    return perfetto_bytes(report.pairs, report.data, report.predicted)
 
 
 def _svg(report: _Report, _: Path) -> bytes:
-    return svg_text(report.pairs, report.data, report.window).encode()
+    return svg_text(report.pairs, report.data, report.window, report.predicted).encode()
 
 
 def _png(report: _Report, path: Path) -> bytes:
-    return png_bytes(svg_text(report.pairs, report.data, report.window), path)
+    return png_bytes(svg_text(report.pairs, report.data, report.window, report.predicted), path)
 
 
 _FORMS: Final[Mapping[str, tuple[Callable[[_Report, Path], bytes], str]]] = {
@@ -178,6 +180,7 @@ def command(
     overhead: Path | None,
     case: str | None,
     prediction: Path | None,
+    clean_us: float | None,
     cubin: Path | None,
     renamed: tuple[str, ...],
     kernel: re.Pattern[str] | None,
@@ -192,7 +195,10 @@ def command(
     """
     inputs = _Inputs(run, spec, npz, iket)
     wanted = _wanted(files, (first, last), has_spec=run is not None and spec is not None)
-    given = _prediction(PredictionInputs.of(prediction, cubin, renamed), inputs, wanted)
+    if clean_us is not None and overhead is not None:
+        message = "--clean-us and --overhead both say what stamps cost: give one."
+        raise click.UsageError(message)
+    given = _prediction(PredictionInputs.of(prediction, cubin, renamed, clean_us), inputs, wanted)
     from autostamp.cli.progress import collector_off, steps
     from autostamp.runtime.manifest_file import write_all
 
@@ -254,8 +260,8 @@ def _prediction(given: PredictionInputs | None, inputs: _Inputs, wanted: Mapping
     if inputs.run is None:
         message = "--prediction needs RUN."
         raise click.UsageError(message)
-    if not wanted.keys() & {"html", "json"}:
-        message = "--prediction needs -o or --json: no other form shows it."
+    if not wanted:
+        message = "--prediction needs a form that shows it: --spec writes what was measured alone."
         raise click.UsageError(message)
     return given
 
@@ -287,7 +293,9 @@ def _analysed(
     predicted = {}
     if prediction is not None:
         say("holding the prediction against it")
-        predicted = prediction.held_against(data, traces, pairs, known[traces[0].kernel.number].time_ratio)
+        number = traces[0].kernel.number
+        known[number] = replace(known[number], time_ratio=prediction.ratio(data, pairs, known[number].time_ratio))
+        predicted = prediction.held_against(data, traces, pairs, known[number].time_ratio)
     return _Report(data, traces, pairs, [check(trace) for trace in traces], known, window, predicted)
 
 

@@ -30,7 +30,7 @@ _ROLE = "With --prediction: what the trace calls a role of the budget."
 
 
 def prediction_options(command: Command) -> Command:
-    """Add `--prediction`, `--cubin` and `--role`."""
+    """Add `--prediction`, `--clean-us`, `--cubin` and `--role`."""
     prediction = click.option(
         "--prediction",
         type=_INPUT,
@@ -44,7 +44,13 @@ def prediction_options(command: Command) -> Command:
         help="With --prediction: the cubin that ran, where RUN does not hold it.",
     )
     role = click.option("--role", "renamed", multiple=True, metavar="BUDGET=TRACE", help=_ROLE)
-    return prediction(cubin(role(command)))
+    clean = click.option(
+        "--clean-us",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="MICROSECONDS",
+        help="With --prediction: time of the clean kernel, of one wave.",
+    )
+    return prediction(clean(cubin(role(command))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +60,32 @@ class PredictionInputs:
     path: Path
     cubin: Path | None
     roles: Mapping[str, str]
+    clean_us: float | None = None
 
     @classmethod
-    def of(cls, path: Path | None, cubin: Path | None, renamed: tuple[str, ...]) -> PredictionInputs | None:
+    def of(
+        cls, path: Path | None, cubin: Path | None, renamed: tuple[str, ...], clean_us: float | None = None
+    ) -> PredictionInputs | None:
         """None without `--prediction`. Raises UsageError for what makes sense only with it, and for what is no pair."""
         from autostamp.cli.reconcile import role_names
 
         if path is not None:
-            return cls(path, cubin, role_names(renamed))
-        if cubin is not None or renamed:
-            message = "--cubin and --role need --prediction."
+            return cls(path, cubin, role_names(renamed), clean_us)
+        if cubin is not None or renamed or clean_us is not None:
+            message = "--cubin, --role and --clean-us need --prediction."
             raise click.UsageError(message)
         return None
 
     def held_against(
         self, data: RunData, traces: Sequence[Trace], pairs: Sequence[Pair], ratio: float | None
     ) -> dict[int, Predicted]:
-        """By index: the prediction against the first CTA. `ratio` is stamped over clean time, None where it is unknown.
+        """By index: the prediction against the CTA whose period is the median. `ratio` is stamped over clean time, None where it
+        is unknown.
 
         Raises what `autostamp reconcile` raises for the same files.
         """
-        from autostamp.cli.reconcile import Measured, check_source, compare, lessons_of, remarks, the_one
+        from autostamp.cli.reconcile import Measured, check_source, compare, lessons_of, of_one_kernel, remarks
+        from autostamp.predict.ctas import chosen
         from autostamp.predict.measured import steady_of
         from autostamp.predict.simulate import simulate
         from autostamp.predict.simulated_manifest import manifest_of
@@ -84,10 +95,12 @@ class PredictionInputs:
 
         prediction = read_prediction(self.path)
         check_source(prediction, data, self.cubin)
-        trace = the_one(traces)
-        timeline, flow = pairs[0]
-        measured = Measured(data, trace, timeline, flow, prediction)
-        found = compare(measured, ratio, SHARE, self.roles)
+        of_one_kernel(traces)
+        places = chosen(len(pairs))
+        measured = Measured(data, [pairs[place] for place in places], len(pairs), prediction)
+        number, found = compare(measured, ratio, SHARE, self.roles)
+        place = places[number]
+        timeline, flow = pairs[place]
         said = remarks(found, measured)
         for remark in said:
             click.echo(render(remark), err=True)
@@ -106,7 +119,15 @@ class PredictionInputs:
             self._as_measured(played.timeline, timeline),
             manifest_of(prediction.budget, played),
         )
-        return {0: predicted}
+        return {place: predicted}
+
+    def ratio(self, data: RunData, pairs: Sequence[Pair], known: float | None) -> float | None:
+        """Stamped over clean time by `--clean-us`, else what is `known`. Raises AS9001 without an SM clock."""
+        if self.clean_us is None:
+            return known
+        from autostamp.cli.reconcile import clean_ratio
+
+        return clean_ratio([timeline for timeline, _ in pairs], data, self.clean_us)
 
     def _as_measured(self, played: Timeline, measured: Timeline) -> Timeline:
         """Roles with the trace's names and in its order, so that both groups of rows read the same."""

@@ -173,11 +173,49 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """Of one figure over CTAs."""
+
+    least: float
+    median: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSpread:
+    """Shares of a role's time over the CTAs that have it, 0 to 1, as `RoleCheck` has them for one."""
+
+    role: str
+    idle: Spread
+    stall: Spread
+    active: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class CtaSpread:
+    """All recorded CTAs that were compared, of all launches. The one that is shown in full has the median of their periods.
+
+    `recorded` CTAs are in the run. Of `compared`, direction and ranking hold in so many. `unsteady` had no steady state.
+    """
+
+    recorded: int
+    compared: int
+    unsteady: int
+    launches: int
+    block: tuple[int, int, int]
+    launch: int
+    period: Spread
+    roles: tuple[RoleSpread, ...]
+    direction_holds: int
+    ranking_holds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciliation:
     """All of it for one timeline. `residual` is measured less predicted; `explained` predicted over clean.
 
     `over` are bounds longer than the clean period, as (name, cycles); `corrected` is the comparison without what makes them, and
-    `correction` says what that is. `trials` and `stalls` are sorted, most first.
+    `correction` says what that is. `trials` and `stalls` are sorted, most first. `ctas`: where several were recorded.
     """
 
     kernel: str
@@ -203,6 +241,7 @@ class Reconciliation:
     blind_spots: tuple[str, ...] = ()
     correction: str = ""
     corrected: Reconciliation | None = None
+    ctas: CtaSpread | None = None
 
     @property
     def error(self) -> float:

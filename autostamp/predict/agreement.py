@@ -10,6 +10,7 @@ from typing import Final
 from autostamp.model.budget import Bound, BoundKind, Budget, Prediction
 from autostamp.model.flow import Flow, PathKind
 from autostamp.model.reconciliation import Direction, Ranking, RoleCheck
+from autostamp.predict.chains import role_of
 
 _DONE: Final = frozenset({PathKind.ACTIVE, PathKind.UNTRACKED, PathKind.TRANSFER})
 
@@ -39,7 +40,7 @@ def _roles_of(bound: Bound, budget: Budget, prediction: Prediction) -> tuple[str
         return tuple(
             role for ring in budget.rings if ring.name == bound.name for role in (ring.producer, ring.consumer)
         )
-    named = set(bound.name.split(" -> "))
+    named = {*bound.name.split(" -> "), role_of(bound.name)}
     return tuple(role.role for role in prediction.roles if role.role in named)
 
 

@@ -80,15 +80,19 @@ def resource_bounds(budget: Budget) -> tuple[Bound, ...]:
 
 
 def recurrence_bounds(dependencies: Sequence[Dependency]) -> tuple[Bound, ...]:
-    """The chain with the most cycles for each iteration that it spans, if the loop carries one."""
-    found = worst_cycle(dependencies)
-    if found is None:
-        return ()
-    chain, cycles = found
-    distance = sum(edge.distance for edge in chain)
-    return (
-        Bound(BoundKind.RECURRENCE, chain_name(chain), cycles, _over(_sum_text(_steps(chain)), distance, "iterations")),
-    )
+    """What waits for itself, each for its own; and of all other chains the one with the most cycles for each iteration that it
+    spans, if the loop carries one.
+    """
+    alone = [(edge.start, [edge]) for edge in dependencies if edge.start == edge.end]
+    others = ("", [edge for edge in dependencies if edge.start != edge.end])
+    bounds = []
+    for name, edges in (*alone, others):
+        if found := worst_cycle(edges):
+            chain, cycles = found
+            distance = sum(edge.distance for edge in chain)
+            detail = _over(_sum_text(_steps(chain)), distance, "iterations")
+            bounds.append(Bound(BoundKind.RECURRENCE, name or chain_name(chain), cycles, detail))
+    return tuple(bounds)
 
 
 def credit_bounds(rings: Iterable[Ring]) -> tuple[Bound, ...]:

@@ -29,6 +29,7 @@ _TOP: Final = (
     "rows",
     "rings",
     "dependencies",
+    "chains",
     "overrides",
 )
 _ROLE: Final = ("warps", "trips", "loop", "tma_bytes", "l2_bytes", "hbm_bytes", "leave_out")
@@ -102,6 +103,7 @@ def given(text: BudgetText, table: MachineTable) -> Given:
             _dependency(reader, table, f"dependencies[{index}]", each)
             for index, each in enumerate(reader.list(content, "dependencies"))
         ),
+        has_chains=reader.flag(content, "chains", "", default=True),
     )
 
 
@@ -154,8 +156,8 @@ class _Reader:
             raise AutostampError.of("AS7106", what=f"{self.path}, {_join(at, key)}", detail=f"it is {found}")
         return found
 
-    def flag(self, content: Mapping[str, Any], key: str, at: str) -> bool:
-        found = content.get(key, False)
+    def flag(self, content: Mapping[str, Any], key: str, at: str, *, default: bool = False) -> bool:
+        found = content.get(key, default)
         if not isinstance(found, bool):
             raise self.wrong(_join(at, key), "must be true or false")
         return found

@@ -9,6 +9,7 @@ from dataclasses import replace
 from autostamp.diagnostics import AutostampError
 from autostamp.model.budget import Budget, Origin, Resource, ResourceRow
 from autostamp.model.machine import MachineTable
+from autostamp.predict.chains import chains
 from autostamp.predict.given import Given, GivenRole
 from autostamp.predict.instructions import instruction_rows
 from autostamp.predict.kernel import Kernel, RoleLoop
@@ -35,23 +36,25 @@ def budget_of(kernel: Kernel, table: MachineTable, given: Given) -> Budget:
         rows += found
         blind += missing
     rows = _with_given(rows, given)
-    rings, missing = budget_rings(kernel, rows, given, table)
+    rings, missing = budget_rings(kernel, loops, rows, given, table)
+    carried, unseen = chains(loops, table, _made(loops)) if given.has_chains else ((), [])
     if not rows and not rings and not given.dependencies:
         detail = f"{kernel.without or 'its loops do nothing that is counted'}, and no row was given"
         raise AutostampError.of("AS7124", kernel=kernel.name, detail=detail)
     if kernel.without:
         blind.append(f"instructions: {kernel.without}, so only rows by hand are counted")
-    if not given.dependencies:
-        blind.append("chains from one iteration to the next: none was given, so there is no recurrence bound")
+    dependencies = (*given.dependencies, *carried)
+    if not dependencies:
+        blind.append("chains from one iteration to the next: none was given or read, so there is no recurrence bound")
     return Budget(
         kernel=kernel.name,
         machine=table.product,
         iteration=given.iteration or _iteration(loops),
         rows=tuple(rows),
-        dependencies=given.dependencies,
+        dependencies=dependencies,
         rings=rings,
         smem_write_share=write_share(table, given.smem_write_share if given.smem_write_share >= 0 else None),
-        blind_spots=(*blind, *missing, *_always(table)),
+        blind_spots=(*blind, *missing, *unseen, *_always(table)),
     )
 
 

@@ -51,7 +51,8 @@ class GivenRow:
 class Given:
     """A budget file. `path` is "" and the rest is unsaid where there is none.
 
-    `active_sms` run at once (0: all): they share L2 and device memory. `smem_write_share` -1: unsaid.
+    `active_sms` run at once (0: all): they share L2 and device memory. `smem_write_share` -1: unsaid. `has_chains`: chains
+    that the loops show count.
     """
 
     path: str = ""
@@ -62,6 +63,7 @@ class Given:
     rows: tuple[GivenRow, ...] = ()
     rings: Mapping[str, GivenRing] = field(default_factory=dict)
     dependencies: tuple[Dependency, ...] = ()
+    has_chains: bool = True
 
     def named_roles(self) -> dict[str, str]:
         """Roles that it speaks of, each with the key where it does so first."""

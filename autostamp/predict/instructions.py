@@ -41,7 +41,7 @@ def instruction_rows(
     check_sizes(role, warps=warps)
     sums: Counter[tuple[Resource, str]] = Counter()
     for opcode, count in counts.items():
-        if pipe := _pipe(opcode, converts_to):
+        if pipe := pipe_of(opcode, converts_to):
             sums[pipe] += count
     rows = []
     missing = []
@@ -59,8 +59,8 @@ def instruction_rows(
     return tuple(rows), tuple(missing)
 
 
-def _pipe(opcode: str, converts_to: str) -> tuple[Resource, str] | None:
-    """By the family, or by its first part where the table has no more."""
+def pipe_of(opcode: str, converts_to: str) -> tuple[Resource, str] | None:
+    """The pipe of an opcode family and its rate: by the family, or by its first part where the table has no more."""
     if opcode == CONVERSION:
         return Resource.CONVERT, conversion_constant(converts_to or "unknown")
     return _PIPES.get(opcode) or _PIPES.get(opcode.partition(".")[0])

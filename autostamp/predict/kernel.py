@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from autostamp.model.loop import LoopFacts
 from autostamp.model.loop_traffic import LoopTraffic
+from autostamp.model.trip_code import Op
 
 
 @dataclass(frozen=True, slots=True)
 class RoleLoop:
     """One role's main loop. `warps` run it, found as `warps_source` says (0: unknown); `copies` alike parts are one trip.
 
-    `trips` through it are one iteration. `is_outer`: it stands around the loops of other roles, or beside what stands around
-    them, and is run once for many of their trips.
+    `trips` through it are one iteration. `code` is one trip, to be played (empty: unknown). `is_outer`: it stands around the
+    loops of other roles, or beside what stands around them, and is run once for many of their trips.
     """
 
     role: str
@@ -25,6 +26,7 @@ class RoleLoop:
     copies: int = 1
     is_outer: bool = False
     trips: float = 1.0
+    code: tuple[Op, ...] = ()
 
     @property
     def times(self) -> str:
@@ -39,12 +41,19 @@ class RoleLoop:
 
 @dataclass(frozen=True, slots=True)
 class KnownRing:
-    """A ring that a run shows: between which roles, and how deep."""
+    """A ring that a run or a cubin shows: between which roles, and how deep.
+
+    `source` says where it was found ("": a run). `full` and `empty` are the constants in the addresses of its mbarriers (-1:
+    unknown).
+    """
 
     name: str
     producer: str
     consumer: str
     stages: int
+    source: str = ""
+    full: int = -1
+    empty: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rings of a budget: what a run shows of them, what the user says, and the machine's latencies."""
+"""Rings of a budget: what a run or the cubin shows of them, what the user says, and the machine's latencies."""
 
 from __future__ import annotations
 
@@ -8,32 +8,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from autostamp.model.budget import Resource, ResourceRow, Ring, Step
+from autostamp.model.budget import Origin, Resource, ResourceRow, Ring, Step
 from autostamp.model.machine import MachineTable
+from autostamp.predict.cubin_rings import held, rings_of
 from autostamp.predict.given import Given, GivenRing
-from autostamp.predict.kernel import Kernel, KnownRing
+from autostamp.predict.in_order import play
+from autostamp.predict.kernel import Kernel, KnownRing, RoleLoop
 from autostamp.predict.rings import latency
+from autostamp.predict.tma_rows import constant_of
 
 TMA_LATENCY: Final = "tma_latency_l2"
 ROUND_TRIP: Final = "mbarrier_round_trip"
 
 
 def budget_rings(
-    kernel: Kernel, rows: Sequence[ResourceRow], given: Given, table: MachineTable
+    kernel: Kernel, loops: Sequence[RoleLoop], rows: Sequence[ResourceRow], given: Given, table: MachineTable
 ) -> tuple[tuple[Ring, ...], list[str]]:
-    """The rings of which every part is known. What one lacks is said, and is no error: there are other bounds."""
-    known = {ring.name: ring for ring in kernel.rings}
+    """The rings of which every part is known. What one lacks is said, and is no error: there are other bounds.
+
+    Rings are those of the run; without one, those that the loops' mbarriers show.
+    """
+    read, blind = rings_of(loops)
+    known = {ring.name: ring for ring in kernel.rings or _not_given(read, given)}
+    if kernel.rings:
+        blind = []
     all_rings = [
         _Terms.of(name, known.get(name), given.rings.get(name)) for name in dict.fromkeys([*known, *given.rings])
     ]
     loading = {each.role for each in rows if each.is_write}
-    rings, blind = [], []
+    holds = _Holds(loops, read, rows, table)
+    rings = []
     for each in all_rings:
         if each.said.is_left_out:
             continue
+        if each.found.source:
+            blind.append(f"ring {each.name}: {each.stages} stages, by {each.found.source}")
         is_only = sum(other.consumer == each.consumer for other in all_rings) == 1
-        fill = _fill(each.said, table, each.producer in loading)
-        consume = _consume(each.said, rows, each.consumer if is_only else "")
+        fill = _fill(each, loops, table, each.producer in loading)
+        consume = each.said.consume if each.said.consume is not None else holds.of(each, is_only)
         hand_off = _hand_off(each.said, table)
         lacks = each.lacks()
         if fill is None:
@@ -52,6 +64,44 @@ def budget_rings(
     return tuple(rings), blind
 
 
+def _not_given(read: Sequence[KnownRing], given: Given) -> list[KnownRing]:
+    """Rings that the loops show between roles between which the user names none."""
+    said = {
+        (each.producer, each.consumer) for name, each in given.rings.items() if name not in {one.name for one in read}
+    }
+    return [each for each in read if (each.producer, each.consumer) not in said]
+
+
+@dataclass(frozen=True, slots=True)
+class _Holds:
+    """How long consumers hold a stage, by the rows of their MMAs or by their loop."""
+
+    loops: Sequence[RoleLoop]
+    read: Sequence[KnownRing]
+    rows: Sequence[ResourceRow]
+    table: MachineTable
+
+    def of(self, ring: _Terms, is_only: bool) -> tuple[Step, ...] | None:
+        """Of its consumer's only ring, as long as that one's MMAs of an iteration take; else from wait to release in its loop."""
+        if is_only and (steps := _multiplied(self.rows, ring.consumer)):
+            return steps
+        loop = next((each for each in self.loops if each.role == ring.consumer and each.code), None)
+        alike = [
+            each
+            for each in self.read
+            if (each.producer, each.consumer, each.stages) == (ring.producer, ring.consumer, ring.stages)
+        ]
+        if ring.found.full >= 0:
+            alike = [ring.found]
+        if loop is None or not alike:
+            return None
+        played = play(loop.code, self.table)
+        cycles = min(held(loop.code, played.issued, each) for each in alike) if played is not None else 0.0
+        if not cycles:
+            return None
+        return (Step(f"held by {loop.role}", cycles, "", False, Origin.CUBIN, loop.source),)
+
+
 @dataclass(frozen=True, slots=True)
 class _Terms:
     """A ring as far as run and user name it."""
@@ -61,13 +111,19 @@ class _Terms:
     consumer: str
     stages: int
     said: GivenRing
+    found: KnownRing
 
     @classmethod
     def of(cls, name: str, found: KnownRing | None, said: GivenRing | None) -> _Terms:
         said = said or GivenRing()
         found = found or KnownRing(name, "", "", 0)
         return cls(
-            name, said.producer or found.producer, said.consumer or found.consumer, said.stages or found.stages, said
+            name,
+            said.producer or found.producer,
+            said.consumer or found.consumer,
+            said.stages or found.stages,
+            said,
+            found,
         )
 
     def lacks(self) -> list[str]:
@@ -80,23 +136,21 @@ def _key(name: str) -> str:
     return f"[rings.{name}]" if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'[rings."{name}"]'
 
 
-def _fill(said: GivenRing, table: MachineTable, is_loaded: bool) -> tuple[Step, ...] | None:
+def _fill(ring: _Terms, loops: Sequence[RoleLoop], table: MachineTable, is_loaded: bool) -> tuple[Step, ...] | None:
     """How long a stage takes to be filled: given, or the latency of a TMA load where its producer makes them."""
-    if said.fill is not None or not is_loaded or TMA_LATENCY not in table.constants:
-        return said.fill
-    return (latency(table, "TMA load out of L2", TMA_LATENCY),)
+    loop = next((each for each in loops if each.role == ring.producer), None)
+    name = constant_of(loop, table, TMA_LATENCY)
+    if ring.said.fill is not None or not is_loaded or name not in table.constants:
+        return ring.said.fill
+    return (latency(table, "TMA load out of L2", name),)
 
 
-def _consume(said: GivenRing, rows: Sequence[ResourceRow], consumer: str) -> tuple[Step, ...] | None:
-    """How long the consumer holds a stage: given, or, of its only ring, as long as its MMAs of an iteration take."""
-    if said.consume is not None:
-        return said.consume
-    steps = [
+def _multiplied(rows: Sequence[ResourceRow], consumer: str) -> tuple[Step, ...]:
+    return tuple(
         Step(each.what, each.cycles, each.constant, False, each.origin, each.source)
         for each in rows
         if each.role == consumer and each.resource is Resource.TENSOR
-    ]
-    return tuple(steps) or None
+    )
 
 
 def _hand_off(said: GivenRing, table: MachineTable) -> tuple[Step, ...] | None:

@@ -77,7 +77,7 @@ def shape_rows(shape: MmaShape, loop: RoleLoop, table: MachineTable) -> Iterator
     one = Mma(head, rows, shape.n, shape.k, name, Operand(shape.operand_a), rows, shape.n, pair)
     what = f"{number:g} {head} {shape.m} x {shape.n} x {shape.k} {shape.dtype} ({counted}{loop.times})"
     where = f"{FLOP_LAW} of each; {source}"
-    constant = _warp_wide(name, table) if _is_warp_wide(head) else tensor_constant(one, table)
+    constant = warp_wide_rate(name, table) if _is_warp_wide(head) else tensor_constant(one, table)
     yield row(table, role, Resource.TENSOR, what, number * flop(one), constant, origin=Origin.CUBIN, source=where)
     if not _is_warp_wide(head):
         read = "A and B" if one.a is Operand.SMEM else "B"
@@ -94,8 +94,10 @@ def why_not(shape: MmaShape, table: MachineTable) -> str:
         return f"{shape.count} {shape.opcode} are left out: the code does not show their shape"
     if not (name := dtype(shape)):
         return f"{shape.count} {shape.opcode} are left out: the model has no rate for {shape.dtype or 'their type'}"
-    if _is_warp_wide(head) and _warp_wide(name, table) not in table.constants:
-        return f"{shape.count} {shape.opcode} are left out: {table.product} has no constant {_warp_wide(name, table)}"
+    if _is_warp_wide(head) and warp_wide_rate(name, table) not in table.constants:
+        return (
+            f"{shape.count} {shape.opcode} are left out: {table.product} has no constant {warp_wide_rate(name, table)}"
+        )
     return ""
 
 
@@ -103,7 +105,7 @@ def _is_warp_wide(head: str) -> bool:
     return head not in WARPGROUP_WIDE and not head.startswith(TENSOR_MEMORY)
 
 
-def _warp_wide(name: str, table: MachineTable) -> str:
+def warp_wide_rate(name: str, table: MachineTable) -> str:
     """The rate of `mma.sync`: its own where the tensor core has faster instructions, which are those of sm_90 and sm_100."""
     rate = dtype_of(name).rate
     return rate.replace("tensor_", "mma_sync_") if table.arch.startswith(("sm_90", "sm_100", "sm_103")) else rate

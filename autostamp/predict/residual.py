@@ -15,9 +15,11 @@ from autostamp.model.budget import BoundKind, Budget, Prediction, Step
 from autostamp.model.flow import Cause, Flow, PathKind, Steady
 from autostamp.model.reconciliation import PartKind, Period, Region, ResidualPart
 from autostamp.model.timeline import Timeline
+from autostamp.predict.chains import role_of
 from autostamp.predict.measured import imbalance, passes_on, path_cycles
 from autostamp.predict.spans import clipped, path_spans
 
+HAND_OFFS: Final = frozenset({"named_handoff", "mbarrier_handoff", "mbarrier_round_trip"})
 _NO_PATH: Final = "no critical path"
 
 
@@ -61,10 +63,14 @@ def hand_off_in(budget: Budget, prediction: Prediction) -> float:
         return _cycles(ring.hand_off) / ring.stages if ring else 0.0
     if bound.kind is BoundKind.RECURRENCE:
         names = bound.name.split(" -> ")
-        edges = set(pairwise(names))
+        edges = set(pairwise(names)) or {(bound.name, bound.name)}
         chain = [edge for edge in budget.dependencies if (edge.start, edge.end) in edges]
         distance = sum(edge.distance for edge in chain)
-        return _cycles(step for edge in chain for step in edge.steps if step.is_latency) / distance if distance else 0.0
+        # Of a chain that was read out of a loop, most latencies are those of its own instructions.
+        is_read = bool(role_of(bound.name))
+        steps = [step for edge in chain for step in edge.steps if step.is_latency]
+        found = _cycles(step for step in steps if not is_read or step.constant in HAND_OFFS)
+        return found / distance if distance else 0.0
     return 0.0
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from autostamp.model.budget import Origin, Resource, ResourceRow
@@ -12,8 +13,27 @@ from autostamp.predict.given import Given, GivenRole
 from autostamp.predict.kernel import Kernel, RoleLoop
 from autostamp.predict.work import row
 
+SHARED: Final = "l2_shared"
+"""L2's rate where all SMs read the same lines."""
+BOXES: Final = MappingProxyType(
+    {
+        "tma_issue": "tma_box_issue",
+        "tma_bytes": "tma_box_bytes",
+        "l2": "l2_box",
+        SHARED: "l2_box_shared",
+        "tma_latency_l2": "tma_box_latency_l2",
+    }
+)
+"""Constants of copies without a tensor map, and the same of boxes of one, which goes first where loads have one."""
 LOADS: Final = ("UTMALDG", "UBLKCP")
 ANNOUNCED: Final = "amounts that the loop's mbarriers are told to expect (expect_tx)"
+
+
+def constant_of(loop: RoleLoop | None, table: MachineTable, name: str) -> str:
+    """`name`, or that of boxes where the loop loads with a tensor map and the machine has it."""
+    box = BOXES[name]
+    has_map = loop is not None and "UTMALDG" in loop.facts.counts
+    return box if has_map and box in table.constants else name
 
 
 def tma_rows(kernel: Kernel, loop: RoleLoop, given: Given, table: MachineTable) -> tuple[list[ResourceRow], list[str]]:
@@ -21,9 +41,10 @@ def tma_rows(kernel: Kernel, loop: RoleLoop, given: Given, table: MachineTable) 
     said, role = given.roles.get(loop.role, GivenRole()), loop.role
     issued = sum(loop.facts.counts.get(each, 0) for each in LOADS)
     rows, blind = [], []
-    if issued and "tma_issue" in table.constants:
+    cost, engine = (constant_of(loop, table, name) for name in ("tma_issue", "tma_bytes"))
+    if issued and cost in table.constants:
         issue = _Loads(table, role, Origin.CUBIN, loop.source)
-        rows.append(issue.row(Resource.TMA_ISSUE, f"{issued} loads", issued * loop.trips, "tma_issue"))
+        rows.append(issue.row(Resource.TMA_ISSUE, f"{issued} loads", issued * loop.trips, cost))
     elif issued:
         loads = f"{issued} TMA load{'s' if issued != 1 else ''}"
         blind.append(f"issue of {loads} of {role}: {table.product} has no constant tma_issue")
@@ -33,9 +54,9 @@ def tma_rows(kernel: Kernel, loop: RoleLoop, given: Given, table: MachineTable) 
         return rows, [*blind, missing] if issued else blind
     made = _Loads(table, role, origin, source)
     rows.append(made.row(Resource.SMEM, "TMA writes", size, "smem", is_write=True))
-    if "tma_bytes" in table.constants:
-        rows.append(made.row(Resource.TMA_BYTES, "TMA loads", size, "tma_bytes"))
-    memory, unknown = _memory(kernel, made, size, given, table)
+    if engine in table.constants:
+        rows.append(made.row(Resource.TMA_BYTES, "TMA loads", size, engine))
+    memory, unknown = _memory(kernel, made, size, given, loop)
     return [*rows, *memory], [*blind, *filter(None, [note]), *unknown]
 
 
@@ -72,22 +93,31 @@ def _tma_bytes(kernel: Kernel, loop: RoleLoop, said: GivenRole, given: Given) ->
 
 
 def _memory(
-    kernel: Kernel, made: _Loads, size: float, given: Given, table: MachineTable
+    kernel: Kernel, made: _Loads, size: float, given: Given, loop: RoleLoop
 ) -> tuple[list[ResourceRow], list[str]]:
     """L2 and device memory. Their rates hold for all SMs at once, so fewer SMs take their part of the time."""
-    said = given.roles.get(made.role, GivenRole())
+    said, table = given.roles.get(made.role, GivenRole()), made.table
+    own, together = (constant_of(loop, table, name) for name in ("l2", SHARED))
     active = given.active_sms or kernel.active_sms
     sms = table.constants["sms"].value if "sms" in table.constants else 0.0
     share = min(active / sms, 1.0) if active and sms else 1.0
     part = f", {active} of {sms:g} SMs at once" if share < 1 else ""
     rows, blind = [], []
-    if "l2" not in table.constants:
+    if own not in table.constants:
         blind.append(f"L2 is not counted: {table.product} has no constant l2")
     else:
         work = (said.l2_bytes or size) * share
-        rows.append(made.row(Resource.L2, f"out of L2{part}", work, "l2", is_given=bool(said.l2_bytes)))
+        # How many SMs read the same lines at once is in no cubin, and a bound takes the best of it.
+        rate = together if together in table.constants and not said.l2_bytes else own
+        rows.append(made.row(Resource.L2, f"out of L2{part}", work, rate, is_given=bool(said.l2_bytes)))
         if share == 1 and not active:
             blind.append("L2: taken to serve all SMs at once, and to hold everything; active_sms says how many run")
+        if rate == together:
+            alone = f"{work / table.constants[own].value:,.0f} cycles"
+            blind.append(
+                f"L2: all SMs are taken to read the same lines at once; {alone} if each reads lines of its own, at whose rate"
+                f" roles.{made.role}.l2_bytes counts"
+            )
         if not said.l2_bytes:
             blind.append("multicast: every byte is taken to come out of L2 for this CTA alone; l2_bytes says otherwise")
     if said.hbm_bytes:

@@ -15,6 +15,7 @@ from autostamp.model.budget import Budget, Dependency, Origin, Prediction, Resou
 from autostamp.model.flow import Flow, PathKind, Steady
 from autostamp.model.reconciliation import Period, Region, Trial
 from autostamp.predict.bounds import predict
+from autostamp.predict.chains import role_of
 from autostamp.predict.measured import path_work
 
 LEAST: Final = 0.01
@@ -90,13 +91,16 @@ def with_term(budget: Budget, role: str, busy: float, what: str, cycles: float) 
     return replace(budget, rows=(*budget.rows, row), dependencies=(*budget.dependencies, chain))
 
 
-def without(budget: Budget, over: Iterable[str], clean: float) -> Change | None:
+def without(budget: Budget, over: Sequence[str], clean: float) -> Change | None:
     """The budget without the resources whose bounds are longer than `clean`: of shared memory, without its writes if reads fit.
 
-    `what` says which rates would just do. None where nothing is left, or a bound is of another kind.
+    A chain that was read out of a loop goes as a whole. `what` says which rates would just do. None where nothing is left, or a
+    bound is of another kind.
     """
     rows, share, said = list(budget.rows), budget.smem_write_share, []
-    for name in over:
+    chains = [name for name in over if role_of(name)]
+    said += [f"no chain {name}" for name in chains]
+    for name in [each for each in over if each not in chains]:
         own = [row for row in rows if row.resource == name]
         writes = sum(row.cycles for row in own if row.is_write)
         reads = sum(row.cycles for row in own if not row.is_write)
@@ -110,5 +114,6 @@ def without(budget: Budget, over: Iterable[str], clean: float) -> Change | None:
         rate = sum(row.cycles for row in own) / clean * own[0].rate
         said.append(f"no row of {name} (the run needs {own[0].constant} {rate:.4g} or more, not {own[0].rate:.4g})")
         rows = [row for row in rows if row.resource != name]
-    left = replace(budget, rows=tuple(rows), smem_write_share=share)
+    kept = tuple(edge for edge in budget.dependencies if edge.start not in chains)
+    left = replace(budget, rows=tuple(rows), smem_write_share=share, dependencies=kept)
     return Change(" and ".join(said), clean, left, is_measured=False) if rows else None

@@ -34,7 +34,7 @@ class Predicted:
 def prediction_object(found: Predicted, tables: Tables, columns: Encode) -> dict[str, Any]:
     """A timeline's `prediction`. Adds what the predicted rows wait for to the document's tables."""
     numbers = add_predicted(tables, found.manifest)
-    warps = [_moved(warp, found.begin) for warp in found.timeline.warps]
+    warps = [moved(warp, found.begin) for warp in found.timeline.warps]
     return {
         "headline": found.headline,
         "lines": list(found.lines),
@@ -48,7 +48,7 @@ def prediction_object(found: Predicted, tables: Tables, columns: Encode) -> dict
     }
 
 
-def _moved(warp: WarpTimeline, by: int) -> WarpTimeline:
+def moved(warp: WarpTimeline, by: int) -> WarpTimeline:
     """The same warp, all of it so many cycles later."""
     return replace(
         warp,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from autostamp.model.budget import BoundKind, Budget, Prediction, ResourceRow
+from autostamp.model.budget import Bound, BoundKind, Budget, Prediction, ResourceRow
 from autostamp.report.sass_text import table
 
 _SENSITIVITIES = 8
@@ -17,7 +17,7 @@ def as_text(budget: Budget, found: Prediction, title: str, width: int = 120) -> 
     parts = [
         [f"{budget.kernel} on {title}", f"one iteration: {budget.iteration}"],
         _budget(budget, width),
-        _bounds(found),
+        _bounds(budget, found),
         _roles(found),
         _sensitivities(found),
         _wrapped("Prediction: " + found.line, width),
@@ -51,10 +51,13 @@ def _row(each: ResourceRow, share: float) -> tuple[str, ...]:
     return str(each.resource), each.role, each.what, work, rate, cycles, str(each.origin)
 
 
-def _bounds(found: Prediction) -> list[str]:
-    rows = [(str(each.kind), each.name, _number(each.cycles), _mark(each is found.bottleneck)) for each in found.bounds]
+def _bounds(budget: Budget, found: Prediction) -> list[str]:
+    rows = [
+        (str(each.kind), each.name, _number(each.cycles), _origins(budget, each), _mark(each is found.bottleneck))
+        for each in found.bounds
+    ]
     missing = [kind for kind in BoundKind if kind not in {each.kind for each in found.bounds}]
-    lines = table(("bound", "of", "cycles/iteration", ""), rows)
+    lines = table(("bound", "of", "cycles/iteration", "from", ""), rows)
     lines += [f"no {kind} bound: see the blind spots" for kind in missing]
     lines.append(f"  {found.bottleneck.name}: {found.bottleneck.detail}")
     if found.co_bottlenecks:
@@ -64,6 +67,20 @@ def _bounds(found: Prediction) -> list[str]:
             f"if TMA's writes took no time from the shared memory port: {_number(found.period_without_writes)} cycles/iteration"
         )
     return lines
+
+
+def _origins(budget: Budget, bound: Bound) -> str:
+    """Where the parts of a bound were found."""
+    if bound.kind is BoundKind.RESOURCE:
+        origins = [row.origin for row in budget.rows if row.resource == bound.name]
+    elif bound.kind is BoundKind.CREDIT:
+        rings = [ring for ring in budget.rings if ring.name == bound.name]
+        origins = [step.origin for ring in rings for step in (*ring.fill, *ring.consume, *ring.hand_off)]
+    else:
+        phases = set(bound.name.split(" -> "))
+        edges = [edge for edge in budget.dependencies if {edge.start, edge.end} <= phases]
+        origins = [step.origin for edge in edges for step in edge.steps]
+    return ", ".join(dict.fromkeys(map(str, origins)))
 
 
 def _mark(is_bottleneck: bool) -> str:

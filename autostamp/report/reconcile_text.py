@@ -32,12 +32,35 @@ def reconcile_lines(found: Reconciliation, lessons: Iterable[Lesson] = ()) -> It
         yield f"predicted as it was written: {_predicted(found)}; {_ranking(found)}"
         shown = found.corrected
         yield f"without what is in error: {shown.headline}"
+    yield from _ctas(found)
     yield from _body(shown)
     for lesson in list(lessons)[:_MOST]:
         yield (
             f"lesson ({lesson.resource}, {lesson.written_at:%Y-%m-%d}, {lesson.kernel}): {lesson.cause}"
             f" ({lesson.predicted:,.0f} predicted, {lesson.measured:,.0f} measured)"
         )
+
+
+def _ctas(found: Reconciliation) -> Iterator[str]:
+    """Which CTA is shown, and how far the others are from it."""
+    ctas = found.ctas
+    if ctas is None:
+        return
+    launches = f" of {ctas.launches} launches" if ctas.launches > 1 else ""
+    some = f" of {ctas.recorded} recorded ones" if ctas.compared + ctas.unsteady < ctas.recorded else ""
+    unsteady = f"; {ctas.unsteady} without a steady state are left out" if ctas.unsteady else ""
+    of_several = f" of launch {ctas.launch}" if ctas.launches > 1 else ""
+    yield (
+        f"{ctas.compared} CTAs{some}{launches} compared{unsteady}: period median {ctas.period.median:,.0f}, least"
+        f" {ctas.period.least:,.0f}, most {ctas.period.most:,.0f}; direction holds in {ctas.direction_holds}, ranking in"
+        f" {ctas.ranking_holds}"
+    )
+    spreads = "; ".join(
+        f"{role.role} {percent(role.idle.median)} ({percent(role.idle.least)}-{percent(role.idle.most)})"
+        for role in ctas.roles
+    )
+    yield f"measured idle over them: {spreads}"
+    yield f"below is CTA {','.join(map(str, ctas.block))}{of_several}, whose period is the median"
 
 
 def _body(found: Reconciliation) -> Iterator[str]:
@@ -78,6 +101,8 @@ def _body(found: Reconciliation) -> Iterator[str]:
             )
     for spot in found.blind_spots[:_MOST]:
         yield f"not in the model: {spot}"
+    if (more := len(found.blind_spots) - _MOST) > 0:
+        yield f"not in the model: {more} more, in the prediction file (blind_spots)"
     for note in found.notes[:_MOST]:
         yield f"note: {note}"
 

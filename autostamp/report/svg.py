@@ -8,7 +8,7 @@ they are few. The same input gives the same text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
@@ -35,22 +35,25 @@ def timeline_svg(
     facts: MachineFacts | None = None,
     window: tuple[int | None, int | None] = (None, None),
     flows: Sequence[Flow] = (),
+    axis_of: Mapping[int, int] | None = None,
 ) -> str:
     """The picture of `timelines`, one below the other, as the text of an SVG file.
 
     `window` bounds the cycles that are drawn (None: the kernel's own begin or end); what reaches beyond is cut. `flows`
-    are those of the timelines, in their order (empty: no arrows). Raises ValueError for a window that leaves nothing of any
-    timeline. A timeline that lies outside it is left out.
+    are those of the timelines, in their order (empty: no arrows). `axis_of`: by the place of a timeline that of another one,
+    whose cycles it is drawn over. Raises ValueError for a window that leaves nothing of any timeline. A timeline that lies
+    outside it is left out.
     """
     parts: list[str] = []
     y = 0.0
     names = []
     for index, timeline in enumerate(timelines):
-        shown = bounds(timeline, window)
+        axis_like = timelines[(axis_of or {}).get(index, index)]
+        shown = bounds(axis_like, window)
         if shown is None:
             continue
         flow = flows[index] if flows else None
-        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), shown, y)
+        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), (shown, axis_like), y)
         parts += panel
         names.append(timeline.kernel)
         y += _PANEL_GAP
@@ -78,13 +81,18 @@ def bounds(timeline: Timeline, window: tuple[int | None, int | None]) -> tuple[i
 
 
 def _panel(
-    pair: tuple[Timeline, Flow | None], manifest: Manifest, facts: MachineFacts, shown: tuple[int, int], top: float
+    pair: tuple[Timeline, Flow | None],
+    manifest: Manifest,
+    facts: MachineFacts,
+    over: tuple[tuple[int, int], Timeline],
+    top: float,
 ) -> tuple[list[str], float]:
-    """The elements of one timeline and the pixel row where they end."""
+    """The elements of one timeline and the pixel row where they end. `over` are cycles, and the timeline whose axis they are."""
     timeline, flow = pair
+    shown, axis_like = over
     places = places_of(manifest, timeline.trace)
     mhz = clock_mhz(timeline, facts)
-    layout = lay_out(timeline, places, shown, WIDTH, top)
+    layout = lay_out(timeline, places, shown, WIDTH, top, axis_like)
     labels = Labels(places, layout.colors, mhz)
     parts = [*_title(timeline, facts, mhz, layout, top), *headings(layout, top)]
     for item in layout.groups:

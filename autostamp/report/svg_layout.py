@@ -128,11 +128,19 @@ class Layout:
 
 
 def lay_out(
-    timeline: Timeline, places: Mapping[int, Place], window: tuple[int, int], width: float, top: float
+    timeline: Timeline,
+    places: Mapping[int, Place],
+    window: tuple[int, int],
+    width: float,
+    top: float,
+    axis_of: Timeline | None = None,
 ) -> Layout:
-    """Place one timeline with at least one warp, from pixel row `top`, drawn over the cycles of `window`."""
+    """Place one timeline with at least one warp, from pixel row `top`, drawn over the cycles of `window`.
+
+    `axis_of` is a timeline whose cycles lie at the same pixels (None: none does).
+    """
     barrier = namer_of(places)
-    roles = max((width_of(role.role, 13) for role in timeline.roles), default=0.0)
+    roles = max((width_of(role.role, 13) for role in (axis_of or timeline).roles), default=0.0)
     left = MARGIN + 8 + min(max(roles, 40.0), 180.0) + WARP_COLUMN + 8
     right = width - MARGIN - SHARES - 14
     scale = Scale(*window, left, right - left)

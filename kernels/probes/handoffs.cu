@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What handing over costs, in an SM that does nothing else and in one whose other warps issue FFMA.
+// What handing over costs, in an SM that does nothing else and in one whose other warps issue FFMA most of the time.
 //
 // `…_round`: the 128 threads of a warpgroup arrive and wait for each other. `…_handoff`: warps 0 and 1 wake each other in
 // turn; a trip is two hand-offs. Warps from the fifth on, where the launch has them, are the load.
 
 #include "probe.cuh"
 
-constexpr int LOAD_CHAINS = 8;
-constexpr int LOAD_STEPS = 8;
+constexpr int LOAD_CHAINS = 2;
+constexpr int LOAD_STEPS = 32;
 constexpr int LOAD_FIRST_WARP = 4;
 
-// Until `stop`, which the measured warps set.
+// Until `stop`, which the measured warps set. An FFMA's result is ready after some four cycles, so a warp with two chains issues in
+// two of four, and two such warps leave their scheduler some slots. A warp with four chains or more never has to wait, and its
+// scheduler stays with it: a warp that a barrier has woken is then left out (docs/probes.md), whatever it has waited for.
 __device__ __forceinline__ void load(long long* records, const volatile int* stop) {
     float values[LOAD_CHAINS];
 #pragma unroll

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rates and latencies of the pipes that a softmax needs: MUFU.EX2, conversion to bf16x2 and e4m3x2 (F2FP), FFMA, and mixtures.
+// Rates and latencies of the pipes that a softmax needs: MUFU.EX2, conversion to bf16x2 and e4m3x2 (F2FP), FFMA, FMNMX, SHFL,
+// and mixtures.
 //
 // A chain is one value of a thread: each operation takes what the one before it gave. `…_latency`: one chain, one warp. The
 // others: 8 chains a thread, so that no operation waits for another. Inputs stay finite and are no denormals.
@@ -21,6 +22,19 @@ struct Ex2 {
 struct Fma {
     static __device__ __forceinline__ void apply(float& x, float) {
         asm volatile("fma.rn.f32 %0, %0, 0f3F000000, 0f3E800000;" : "+f"(x));  // x / 2 + 1/4
+    }
+};
+
+// A maximum and a minimum. The compiler knows nothing of `other`, so neither can be left out.
+struct MaxMin {
+    static __device__ __forceinline__ void apply(float& x, float other) {
+        asm volatile("{ .reg .f32 n; neg.f32 n, %1; max.f32 %0, %0, %1; min.f32 %0, %0, n; }" : "+f"(x) : "f"(other));
+    }
+};
+
+struct Shuffle {
+    static __device__ __forceinline__ void apply(float& x, float) {
+        asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, -1;" : "+f"(x));
     }
 };
 
@@ -98,6 +112,10 @@ PROBE(ex2) { chains<Ex2, CHAINS, Ex2, 0, STEPS>(records, trips); }
 PROBE(ex2_latency) { chains<Ex2, 1, Ex2, 0, LATENCY_STEPS>(records, trips); }
 PROBE(fma_rate) { chains<Fma, CHAINS, Fma, 0, STEPS>(records, trips); }
 PROBE(fma_latency) { chains<Fma, 1, Fma, 0, LATENCY_STEPS>(records, trips); }
+PROBE(max_rate) { chains<MaxMin, CHAINS, Ex2, 0, STEPS>(records, trips); }
+PROBE(max_latency) { chains<MaxMin, 1, Ex2, 0, LATENCY_STEPS>(records, trips); }
+PROBE(shuffle_rate) { chains<Shuffle, CHAINS, Ex2, 0, STEPS>(records, trips); }
+PROBE(shuffle_latency) { chains<Shuffle, 1, Ex2, 0, LATENCY_STEPS>(records, trips); }
 PROBE(fma_ex2) { chains<Fma, CHAINS, Ex2, 2, STEPS>(records, trips); }  // 4 : 1
 
 #if __CUDA_ARCH__ >= 800

@@ -10,7 +10,10 @@ from autostamp.runtime.probes.readings import cycles_each
 
 FILE: Final = "handoffs.cu"
 MEASURED_THREADS: Final = 128
-LOADED_THREADS: Final = 1024
+LOADED_THREADS: Final = 384
+"""8 warps beside the first warpgroup: two for each scheduler, as two warpgroups of consumers are. Each issues FFMA in two chains,
+some 0.8 a cycle and scheduler together.
+"""
 _TRIPS: Final = (200, 1_200)
 _LOAD: Final = Loop({"FFMA": 64}, 8, alone=False)
 _ROUND: Final = "128 threads arrive and wait for each other"
@@ -33,7 +36,7 @@ def _probes(name: str, kernel: str, loop: Loop, handoffs: int, condition: str, l
     load_warps = (LOADED_THREADS - MEASURED_THREADS) // 32
     rows = (
         (name, MEASURED_THREADS, f"{condition}; nothing else in the SM"),
-        (f"{name}_loaded", LOADED_THREADS, f"{condition}; {load_warps} other warps issue FFMA"),
+        (f"{name}_loaded", LOADED_THREADS, f"{condition}; {load_warps} other warps, each with two chains of FFMA"),
     )
     idle, loaded = (
         Probe(

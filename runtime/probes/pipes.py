@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipes: rates and latencies of MUFU.EX2, F2FP and FFMA, alone and mixed (kernels/probes/pipes.cu)."""
+"""Pipes: rates and latencies of MUFU.EX2, F2FP, FFMA, FMNMX and SHFL, alone and mixed (kernels/probes/pipes.cu)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _EX2: Final = "MUFU.EX2"
 _BF16X2: Final = "F2FP.BF16"
 _E4M3X2: Final = "F2FP.SATFINITE.E4M3"
 _FFMA: Final = "FFMA"
+_MAX: Final = "FMNMX"
+_SHUFFLE: Final = "SHFL.BFLY"
 _FULL: Final = f"{CHAINS} independent chains a thread, {THREADS // 32} warps"
 _ALL: Final = CHAINS * STEPS
 _TRIPS: Final = (32, 160)
@@ -43,8 +45,12 @@ PROBES: Final = (
     _rate("ex2_cvt_bf16x2", "ex2_cvt_bf16x2", {_EX2: _ALL, _BF16X2: _ALL // 2}, "both together, 2 ex2 to 1 cvt", 80),
     _rate("ex2_cvt_e4m3x2", "ex2_cvt_e4m3x2", {_EX2: _ALL, _E4M3X2: _ALL // 2}, "both together, 2 ex2 to 1 cvt", 89),
     _rate("fma_ex2", "fma_ex2", {_FFMA: _ALL, _EX2: _ALL // 4}, "both together, 4 FFMA to 1 ex2", 75, alone=False),
+    _rate("max_rate", "alu_int32", {_MAX: 2 * _ALL}, f"FMNMX; {_FULL}", 75),
+    _rate("shuffle_rate", "shuffle", {_SHUFFLE: _ALL}, f"SHFL; {_FULL}", 75, alone=False),
     _latency("ex2_latency", "ex2_latency", _EX2, LATENCY_STEPS, 75),
     _latency("fma_latency", "ffma_latency", _FFMA, LATENCY_STEPS, 75, alone=False),
+    _latency("max_latency", "alu_latency", _MAX, 2 * LATENCY_STEPS, 75),
+    _latency("shuffle_latency", "shuffle_latency", _SHUFFLE, LATENCY_STEPS, 75, alone=False),
     _latency("cvt_bf16x2_latency", "cvt_bf16x2_latency", _BF16X2, LATENCY_STEPS, 80),
     _latency("cvt_e4m3x2_latency", "cvt_e4m3x2_latency", _E4M3X2, 2 * LATENCY_STEPS, 89),
 )

@@ -74,7 +74,8 @@ class Launch:
     """How a kernel is launched: threads of a CTA, few and many trips, one CTA or one on each SM, dynamic shared memory.
 
     `stages`: buffers of `STAGE_BYTES` in dynamic shared memory beside `shared_bytes`, fewer where a CTA cannot have as many;
-    where there are any, `extra` is their number.
+    where there are any, `extra` is their number. `box_rows`: the kernel takes a tensor map of the source whose boxes have that
+    many rows, and that number (0: neither).
     """
 
     threads: int
@@ -84,6 +85,7 @@ class Launch:
     stages: int = 0
     extra: int = 0
     path: Path | None = None
+    box_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

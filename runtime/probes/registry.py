@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from autostamp.diagnostics import AutostampError
-from autostamp.runtime.probes import clocks, handoffs, pipes, smem_port, tma, wgmma
+from autostamp.runtime.probes import clocks, handoffs, pipes, smem_port, tensor_map, tma, wgmma
 from autostamp.runtime.probes.probe import Derived, Probe
 
 PROBES: Final[tuple[Probe, ...]] = (
@@ -16,6 +16,7 @@ PROBES: Final[tuple[Probe, ...]] = (
     *wgmma.PROBES,
     *handoffs.PROBES,
     *tma.PROBES,
+    *tensor_map.PROBES,
     *smem_port.PROBES,
 )
 """In the order in which they run: what heats the GPU does not come first."""

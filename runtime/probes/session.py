@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autostamp.diagnostics import AutostampError
+from autostamp.runtime.cuda import tensor_map as tensor_maps
 from autostamp.runtime.cuda.device import Device, Shape, attempts
-from autostamp.runtime.probes import tma
+from autostamp.runtime.probes import tensor_map, tma
 from autostamp.runtime.probes.build import Built
 from autostamp.runtime.probes.probe import WORDS, Launch, Launched, Pair, Path, Probe
 
@@ -95,9 +97,21 @@ class Session:
             records = self._cupy.zeros((grid, warps, WORDS), np.int64)
             # cupy passes a numpy array of one element by value, whatever its type.
             by_value = np.frombuffer(struct.pack("<4Q", *walk), np.dtype((np.void, 32)))
-            values = (records, self._source, by_value, np.int32(trips), np.int32(extra))
-            loaded.function((grid, 1, 1), (launch.threads, 1, 1), values, shared_mem=shared)
+            values = [records, self._source, by_value, np.int32(trips), np.int32(extra)]
+            if launch.box_rows:
+                values += [self._map(launch.box_rows), np.int32(launch.box_rows)]
+            loaded.function((grid, 1, 1), (launch.threads, 1, 1), tuple(values), shared_mem=shared)
             return Launched(records.get(), trips)
+
+    def _map(self, rows: int) -> NDArray[np.void]:
+        """A tensor map of the source with boxes of `rows` rows, as an argument that is passed by value."""
+        matrix = tensor_maps.Matrix(
+            int(self._source.data.ptr),
+            int(self._source.size) // (2 * tensor_map.MATRIX_COLUMNS),
+            tensor_map.MATRIX_COLUMNS,
+        )
+        encoded = tensor_maps.encode(matrix, rows, tensor_map.COLUMNS)
+        return np.frombuffer(encoded, np.dtype((np.void, tensor_maps.BYTES)))
 
     def _walk(self, path: Path | None, grid: int, trips: int) -> tuple[int, int, int, int]:
         """start, block stride, trip stride and mask, as the kernel takes them."""

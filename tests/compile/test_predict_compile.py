@@ -116,3 +116,48 @@ def test_a_cubin_without_a_loop(capsys, tmp_path):
     budget.write_text('[[rows]]\nrole = "x"\nresource = "tensor"\nwork = "4096 FLOP"\nconstant = "tensor_bf16"\n')
     assert main(["predict", str(cubin), "--machine", "h200", "--budget", str(budget)]) == 0
     assert "tensor core is the ceiling at ~1 cycles/iteration" in capsys.readouterr().out
+
+
+ATTENTION = Path(__file__).parents[1] / "fixtures" / "predicted"
+
+
+def test_rings_and_chains_of_the_gemm_need_no_budget_file(gemm, capsys):
+    assert main(["predict", str(gemm), "--machine", "h200", "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    (ring,) = value["budget"]["rings"]
+    # gemm_ws.cu: STAGES = 4, TMA out of L2 320.47, 512 of MMA, a round trip of 87.
+    assert (ring["producer"], ring["consumer"], ring["stages"]) == ("load", "mma", 4)
+    bounds = {bound["name"]: bound for bound in value["prediction"]["bounds"]}
+    assert bounds[ring["name"]]["cycles"] == pytest.approx((320.47 + 512 + 87) / 4)
+    # One warpgroup alone: 4 wgmma of 64 cycles, one group of which stays in flight.
+    assert bounds["mma in order"]["cycles"] == pytest.approx(4 * 64)
+    assert not [spot for spot in value["budget"]["blind_spots"] if "no recurrence bound" in spot]
+
+
+@pytest.mark.parametrize("case", ["hdim128", "hdim128_causal", "hdim64", "hdim64_causal"])
+def test_rings_of_flash_attention_are_those_that_its_run_names(case, capsys):
+    folder = ATTENTION / case
+    assert main(["predict", str(folder / "clean.cubin"), "--machine", "h200", "--json"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert main(["predict", str(folder / "RUN"), "--cubin", str(folder / "clean.cubin"), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    # The run's manifest has K and V, two stages each, from load to mma.
+    shapes = [
+        [(ring["producer"], ring["consumer"], ring["stages"]) for ring in value["budget"]["rings"]]
+        for value in (read, known)
+    ]
+    assert shapes == [[("load", "mma", 2)] * 2] * 2
+    assert {ring["name"] for ring in known["budget"]["rings"]} == {"pipeline_k", "pipeline_v"}
+
+
+@pytest.mark.parametrize(("case", "measured"), [("hdim128", 2792), ("hdim64", 2824)])
+def test_the_chain_of_flash_attention_is_longer_than_its_products_and_its_exponentials(case, measured, capsys):
+    assert main(["predict", str(ATTENTION / case / "clean.cubin"), "--machine", "h200", "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    bounds = {bound["name"]: bound["cycles"] for bound in value["prediction"]["bounds"]}
+    # Of one warpgroup: Q K' of 64 rows, 64 cycles for 16 of its columns, and 64 exponentials of 8 cycles behind it.
+    products = {"hdim128": 8, "hdim64": 4}[case] * 64
+    assert bounds["mma in order"] > products + 64 * 8 - 16 * 8  # the first of them may go beside the last maxima
+    assert bounds["mma in turns"] >= bounds["mma in order"]
+    # Nothing that was recorded, with stamps, is shorter than its bounds.
+    assert max(bounds.values()) < measured

@@ -16,15 +16,16 @@ from autostamp.diagnostics import AutostampError
 from autostamp.runtime import cubin, toolchain
 from autostamp.runtime.cuda import nvcc
 from autostamp.runtime.probes import build as building
-from autostamp.runtime.probes import machine_code, tma
+from autostamp.runtime.probes import machine_code, tensor_map, tma
 from autostamp.runtime.probes.probe import Loop
 from autostamp.runtime.probes.registry import PROBES, families, select
 
 if shutil.which("nvcc") is None:
     pytest.skip("nvcc is not installed", allow_module_level=True)
 
-# Without an elected thread that this compiler sees, a copy on sm_120a is a loop over the lanes.
-UNFIT = {"sm_120a": {"tma_issue"}}
+# Without an elected thread that this compiler sees, a copy on sm_120a is a loop over the lanes; with a tensor map among the
+# parameters it also keeps a table of addresses in local memory.
+UNFIT = {"sm_120a": {"tma_issue", *(probe.name for probe in tensor_map.PROBES)}}
 EARLY = """\
 extern "C" __global__ void early(long long* out) { __syncthreads(); out[threadIdx.x] = clock64(); }
 extern "C" __global__ void held(long long* out) {
@@ -47,7 +48,8 @@ def test_every_probe_holds_what_it_measures(built):
 
 
 @pytest.mark.parametrize(
-    ("arch", "lacks"), [("sm_80", {"wgmma", "tma", "smem_port"}), ("sm_100a", {"wgmma"}), ("sm_120a", {"wgmma"})]
+    ("arch", "lacks"),
+    [("sm_80", {"wgmma", "tma", "tensor_map", "smem_port"}), ("sm_100a", {"wgmma"}), ("sm_120a", {"wgmma"})],
 )
 def test_other_architectures(arch, lacks, tmp_path):
     there = building.build(PROBES, arch, tmp_path)
@@ -56,6 +58,15 @@ def test_other_architectures(arch, lacks, tmp_path):
     of_family = families()
     assert all(probe in there.absent for name in lacks for probe in of_family[name])
     assert {probe.name for probe in there.good} >= {"ex2", "fma_rate", "cvt_bf16x2", "named_barrier", "clock_step"}
+
+
+def test_another_tool_finds_the_boxes(built):
+    # One UTMALDG in each loop: of the latency one, of the stream its prologue and its loop, of the issue 8 in a row.
+    text = toolchain.run("cuobjdump", "-sass", built.cubins["tensor_map.cu"])
+    listings = dict(re.findall(r"Function : (\w+)\n(.*?)(?=\n\t\tFunction|\Z)", text, re.DOTALL))
+    found = {name: len(re.findall(r"\bUTMALDG\.2D\b", listing)) for name, listing in listings.items()}
+    assert found == {"box_latency": 1, "box_stream": 2, "box_issue": 8}
+    assert all("UBLKCP" not in listing for listing in listings.values())
 
 
 def test_another_tool_counts_the_same(built):

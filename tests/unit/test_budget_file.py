@@ -129,6 +129,8 @@ def test_every_key():
 
 def test_an_empty_file_says_nothing():
     found = read("")
+    assert found.has_chains
+    assert not read("chains = false").has_chains
     assert (found.roles, found.rows, found.rings, found.smem_write_share, found.active_sms) == ({}, (), {}, -1, 0)
 
 
@@ -186,6 +188,7 @@ FAULTS = {
     "override with another unit": ("[overrides.l2]\nvalue = 9.2\nunit = 'ns'", "AS7121", "B/clk/SM"),
     "override of zero": ("[overrides.l2]\nvalue = 0\nunit = 'B/clk/SM'", "AS7106", "overrides.l2"),
     "override as a truth": ("[overrides.l2]\nvalue = true\nunit = 'B/clk/SM'", "AS7106", "overrides.l2"),
+    "chains as a number": ("chains = 1", "AS7120", "chains: must be true or false"),
     "flag as text": (ROW + 'work = "1 FLOP"\nreplaces = "yes"', "AS7120", "must be true or false"),
 }
 

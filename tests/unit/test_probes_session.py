@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import struct
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 from autostamp.cli import main
 from autostamp.diagnostics import Diagnostic
+from autostamp.runtime.cuda import tensor_map
 from autostamp.runtime.probes import build as building
 from autostamp.runtime.probes.build import Built
 from autostamp.runtime.probes.probe import WORDS, Role, Word
@@ -30,10 +32,17 @@ TRIPS = {"ex2": 8192, "fma_rate": 1024, "ss_n256": 2048, "tma_stream": 256}
 """Cycles of a trip."""
 
 
+class Memory(np.ndarray):
+    """An array's memory, with an address."""
+
+    ptr = 1 << 32
+
+
 class Array:
     """Device memory: as much of cupy's array as is used."""
 
     def __init__(self, data: np.ndarray, size: int | None = None) -> None:
+        data = data.view(Memory)
         self.data, self.size = data, data.size if size is None else size
 
     def get(self) -> np.ndarray:
@@ -49,6 +58,7 @@ class Call:
     trips: int
     extra: int
     shared_bytes: int
+    box: tuple[bytes, int] | None = None
 
 
 @dataclass
@@ -86,11 +96,13 @@ class PretendDevice:
 
     def function(self, symbol: str) -> SimpleNamespace:
         def launch(grid, block, args, *, shared_mem) -> None:
-            records, _, walk, trips, extra = args
+            records, _, walk, trips, extra, *box = args
             if symbol == self.fails:
                 message = "an illegal memory access was encountered"
                 raise RuntimeError(message)
             call = Call(symbol, grid, block, struct.unpack("<4Q", walk.tobytes()), int(trips), int(extra), shared_mem)
+            if box:
+                call.box = box[0].tobytes(), int(box[1])
             self.calls.append(call)
             if symbol != self.silent:
                 self.record(records.data, call)
@@ -123,6 +135,9 @@ def device(monkeypatch) -> PretendDevice:
         return Built(arch, {file: Path(into, file) for file in files}, tuple(probes), (), ())
 
     monkeypatch.setattr(building, "build", build)
+    monkeypatch.setattr(
+        tensor_map, "encode", lambda *words: repr(words).encode()[: tensor_map.BYTES].ljust(tensor_map.BYTES)
+    )
     return pretended
 
 
@@ -178,6 +193,42 @@ def test_what_is_in_l2_is_read_again(device, capsys):
     assert shared == {(0, 0, 16 << 10, (1 << 20) - 1)}
 
 
+def test_boxes_take_a_map_of_the_source(device, capsys):
+    probe(capsys, "--only", "tma_box_latency_l2,hbm_box,l2", "--repeats", "1")
+    boxes = {call.symbol: call.box for call in device.calls[1:]}
+    # 1 GiB of bf16 in rows of 4,096 is 131,072 rows; a box of 64 columns has rows of 128 bytes.
+    matrix = "(Matrix(address=4294967296, rows=131072, columns=4096), {}, 64)"
+    few, many = (matrix.format(rows).encode().ljust(tensor_map.BYTES) for rows in (8, 128))
+    assert boxes == {"box_latency": (few, 8), "box_stream": (many, 128), "tma_stream": None}
+
+
+def test_a_driver_without_tensor_maps(monkeypatch):
+    monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace())
+    with pytest.raises(RuntimeError, match="no cuTensorMapEncodeTiled"):
+        tensor_map.encode(tensor_map.Matrix(1 << 32, 8, 64), 8, 64)
+
+
+def test_what_the_driver_is_told_of_a_map(monkeypatch):
+    told = {}
+
+    def encoder(where, kind, rank, address, sizes, strides, box, steps, *modes) -> int:
+        told.update(
+            kind=kind.value, rank=rank.value, address=address.value, sizes=[*sizes], strides=[*strides], box=[*box],
+            steps=[*steps], modes=[mode.value for mode in modes],
+        )  # fmt: skip
+        assert where.value % 64 == 0
+        ctypes.memmove(where.value, bytes(range(128)), 128)
+        return 0
+
+    monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace(cuTensorMapEncodeTiled=encoder))
+    assert tensor_map.encode(tensor_map.Matrix(1 << 32, 256, 4096), 128, 64) == bytes(range(128))
+    # cuda.h: bfloat16 is 9, the swizzle of 128 bytes 3, L2 promotion of 256 bytes 3; innermost dimension first, pitch in bytes.
+    assert told == {
+        "kind": 9, "rank": 2, "address": 1 << 32, "sizes": [4096, 256], "strides": [8192], "box": [64, 128],
+        "steps": [1, 1], "modes": [0, 3, 3, 0],
+    }  # fmt: skip
+
+
 def test_fewer_stages_where_a_cta_has_less_shared_memory(device, capsys, monkeypatch):
     device.shared_bytes = 101_376  # sm_120: 99 KiB
     device.install(monkeypatch)
@@ -197,7 +248,7 @@ def test_the_whole_table(device, capsys, tmp_path):
     # The pretended clocks take no samples and the copies no time, so these give no figure.
     assert status == 1
     said = {line.split()[2] for line in printed.err.splitlines() if line.startswith("AS5023")}
-    assert said == {"clock_step", "globaltimer_step", "tma_issue"}
+    assert said == {"clock_step", "globaltimer_step", "tma_issue", "tma_box_issue", "tma_box_issue_16k"}
     machine = tomllib.loads(path.read_text())
     assert (machine["product"], machine["arch"]) == ("h200", "sm_90a")
     assert machine["constants"]["mufu_ex2"]["value"] == 16
@@ -205,7 +256,7 @@ def test_the_whole_table(device, capsys, tmp_path):
     assert machine["constants"]["clock_loaded"]["value"] == 0.5
     assert "tma_issue" not in machine["constants"]
     assert "mufu_ex2" in printed.out
-    names = {row.name for probe in PROBES for row in probe.yields} - {"clock_step", "globaltimer_step", "tma_issue"}
+    names = {row.name for probe in PROBES for row in probe.yields} - said
     assert names <= set(machine["constants"])
 
 

@@ -310,7 +310,7 @@ def test_turns_at_a_barrier_are_a_chain_of_one_iteration():
     (change,) = edges(of, timeline, flow, steady, {7: "order"})
     assert change.what == "turns at order (mma to mma), 2 an iteration"
     assert change.cycles == pytest.approx(30 + 45 + 2 * 5, rel=0.05)
-    assert predict(change.budget).bottleneck.name == "order -> order"
+    assert predict(change.budget).bottleneck.name == "order"
     known = replace(of, dependencies=(Dependency("order", "order", (Step("turn", 1.0),), 1),))
     assert list(edges(known, timeline, flow, steady, {7: "order"})) == []
 
@@ -382,3 +382,36 @@ def test_without_a_critical_path_nothing_is_split():
     assert parts(found)[PartKind.UNEXPLAINED] == found.residual == 10 * UNIT
     assert (found.direction.holds, found.stalls) == (None, ())
     assert "no critical path was found" in as_text(found)
+
+
+def read_chain(units: float, hand_off: float = 0) -> Dependency:
+    """What `autostamp predict` reads out of a loop whose warpgroups take turns."""
+    steps = (
+        Step("tensor core", units * UNIT, "tensor_bf16"),
+        Step("latency of MUFU.EX2", 2 * UNIT, "ex2_latency", is_latency=True),
+        Step("hand-off at the named barrier", hand_off * UNIT, "named_handoff", is_latency=True),
+    )
+    return Dependency("mma in turns", "mma in turns", steps, 1)
+
+
+def test_a_chain_that_was_read_out_of_a_loop_belongs_to_its_role():
+    # The consumer takes 50; its chain of 48 binds, of which 1 is a hand-off, and the two exponentials' latency is no such thing.
+    run = simulate_ring([20] * USES, [[50] * USES], 3)
+    of = replace(
+        budget(row("load", Resource.L2, 20), row("mma", Resource.TENSOR, 20)), dependencies=(read_chain(45, 1),)
+    )
+    found = against(run, of)
+    assert (found.bottleneck, found.predicted) == ("mma in turns", 48 * UNIT)
+    assert found.direction.predicted == ("mma",)
+    assert found.direction.holds is True
+    hand_off = next(part for part in found.parts if part.kind is PartKind.HAND_OFF)
+    assert f"{UNIT:,} of it predicted" in hand_off.detail
+
+
+def test_a_chain_that_is_too_long_is_left_out_as_a_whole():
+    run = simulate_ring([20] * USES, [[50] * USES], 3)
+    of = replace(budget(row("load", Resource.L2, 20), row("mma", Resource.TENSOR, 49)), dependencies=(read_chain(60),))
+    found = against(run, of)
+    assert found.finding is Finding.MODEL_ERROR
+    assert found.correction == "no chain mma in turns"
+    assert found.corrected.predicted == 49 * UNIT

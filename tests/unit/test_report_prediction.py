@@ -160,9 +160,17 @@ def test_a_prediction_of_another_source_writes_nothing(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("--cubin", CASE / "clean.cubin"), "--cubin and --role need --prediction"),
-        (("--role", "mma=compute"), "--cubin and --role need --prediction"),
-        (("--prediction", CASE / "prediction.json", "--svg", "x.svg"), "no other form shows it"),
+        (("--cubin", CASE / "clean.cubin"), "--cubin, --role and --clean-us need --prediction"),
+        (("--role", "mma=compute"), "--cubin, --role and --clean-us need --prediction"),
+        (("--clean-us", "3"), "--cubin, --role and --clean-us need --prediction"),
+        (
+            ("--prediction", CASE / "prediction.json", "--spec", "x.json", "--npz", "x.npz"),
+            "needs a form that shows it",
+        ),
+        (
+            ("--prediction", CASE / "prediction.json", "--clean-us", "3", "--overhead", CASE / "prediction.json"),
+            "--clean-us and --overhead both say",
+        ),
         (("--prediction", CASE / "prediction.json", "--role", "mma"), "BUDGET=TRACE"),
     ],
 )

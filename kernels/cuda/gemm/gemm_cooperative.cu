@@ -97,6 +97,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         float sums[BLOCKS][TILE_N / 2];
 #pragma unroll 1
         for (int index = first_tile; index < tiles; index += clusters) {
+            const TileIndex tile = tile_at<GROUP>(index, shape);
 #pragma unroll 1
             for (int k_tile = 0; k_tile < shape.k_tiles; ++k_tile) {
                 mbarrier_wait(&shared.full[stage], parity);
@@ -120,7 +121,6 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
                 mbarrier_arrive_cluster(&shared.empty[previous], lane);
             }
 
-            const TileIndex tile = tile_at<GROUP>(index, shape);
 #pragma unroll
             for (int block = 0; block < BLOCKS; ++block) {
                 const int row = (tile.m * CLUSTER + rank) * TILE_M + consumer_row + block * WGMMA_M + warp % 4 * C_ROWS;

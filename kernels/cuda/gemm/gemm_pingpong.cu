@@ -102,6 +102,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         float sums[BLOCKS][TILE_N / 2];
 #pragma unroll 1
         for (int index = first_tile + consumer * clusters; index < tiles; index += CONSUMERS * clusters) {
+            const TileIndex tile = tile_at<GROUP>(index, shape);
             int stage = position % STAGES, previous = 0;
             uint32_t parity = position / STAGES % 2;
             mbarrier_wait(&shared.turn[consumer], turn_parity);
@@ -132,7 +133,6 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
             turn_parity ^= 1;
             position += CONSUMERS * shape.k_tiles;
 
-            const TileIndex tile = tile_at<GROUP>(index, shape);
 #pragma unroll
             for (int block = 0; block < BLOCKS; ++block) {
                 const int row = (tile.m * CLUSTER + rank) * TILE_M + block * WGMMA_M + warp % 4 * C_ROWS;

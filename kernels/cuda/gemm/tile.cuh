@@ -57,7 +57,9 @@ __device__ __forceinline__ TileIndex tile_at(int index, Shape shape) {
     const int band = GROUP * shape.tiles_n;
     const int first_m = index / band * GROUP;
     const int height = min(GROUP, shape.tiles_m - first_m);
-    return {first_m + index % band % height, index % band / height};
+    TileIndex tile = {first_m + index % band % height, index % band / height};
+    asm volatile("" : "+r"(tile.m), "+r"(tile.n));  // else the divisions move between the last wgmmas and the release
+    return tile;
 }
 
 // Start all wgmmas of one stage: 64 * BLOCKS rows of `a` by N rows of `b`. The first of the tile do not accumulate.

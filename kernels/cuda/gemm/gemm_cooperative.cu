@@ -61,6 +61,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
             mbarrier_init(&shared.empty[stage], CLUSTER * CONSUMER_WARPS);  // one lane of each, in each CTA
         }
         fence_mbarrier_init();
+        prefetch_maps(map_a, map_b, map_c);
     }
     cluster_sync();
 

@@ -65,6 +65,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
             mbarrier_init(&shared.turn[consumer], 4);  // one lane of each warp of the other consumer
         }
         fence_mbarrier_init();
+        prefetch_maps(map_a, map_b, map_c);
     }
     cluster_sync();
 

@@ -53,6 +53,7 @@ __global__ void __launch_bounds__(THREADS, CTAS_PER_SM)
             mbarrier_init(&shared.empty[stage], CONSUMER_WARPS);  // one lane of each consumer warp
         }
         fence_mbarrier_init();
+        prefetch_maps(map_a, map_b, map_c);
     }
     __syncthreads();
 

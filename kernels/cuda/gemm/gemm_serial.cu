@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(THREADS, CTAS_PER_SM)
             mbarrier_init(&shared.empty[stage], WARPS);  // one lane of each warp
         }
         fence_mbarrier_init();
+        prefetch_maps(map_a, map_b, map_c);
     }
     __syncthreads();
 

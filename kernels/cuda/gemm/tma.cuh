@@ -46,7 +46,9 @@ __device__ __forceinline__ void tma_store_wait_group_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
 
-// Fetch the descriptor before its first use.
-__device__ __forceinline__ void tma_prefetch_map(const CUtensorMap& map) {
-    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+// Fetch the descriptors before their first use.
+__device__ __forceinline__ void prefetch_maps(const CUtensorMap& a, const CUtensorMap& b, const CUtensorMap& c) {
+    for (const CUtensorMap* map : {&a, &b, &c}) {
+        asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+    }
 }

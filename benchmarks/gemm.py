@@ -225,12 +225,13 @@ def is_close(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, dtype: str) -> b
 
 
 def multiplied(matrix: torch.Tensor, dtype: str) -> torch.Tensor:
-    """What the tensor cores see: of a float the nearest TF32, with 10 bits after the point, ties away from zero."""
+    """What the tensor cores see: of a float the nearest TF32, with 10 bits after the point, ties to even."""
     import torch
 
     if dtype != "tf32":
         return matrix
-    return ((matrix.view(torch.int32) + (1 << 12)) & ~((1 << 13) - 1)).view(torch.float32)
+    bits = matrix.view(torch.int32)
+    return ((bits + 0xFFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
 
 
 def report(rows: Sequence[Row]) -> str:

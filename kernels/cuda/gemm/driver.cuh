@@ -77,7 +77,7 @@ inline CUtensorMap make_tensor_map(const void* matrix, const Layout& layout) {
 inline void run(const Variant& variant, const void* a, const void* b, float* c, const int* sizes, Dtype dtype,
                 int repeat, cudaStream_t stream) {
     const auto [m, n, k] = std::array{sizes[0], sizes[1], sizes[2]};
-    // Of a tensor map of TF32, TMA rounds what it copies; of one of float it does not, and the tensor cores cut.
+    // By a tensor map of TF32, TMA rounds what it copies; by one of float it would not, and the tensor cores would cut.
     const CUtensorMapDataType type =
         dtype == Dtype::BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     const int bytes = dtype == Dtype::BF16 ? 2 : 4;
@@ -199,5 +199,7 @@ inline int program(const Variant& variant, int argc, char** argv) {
             return 2;
         }
     }
-    return check_result(a, b, c, n, k, arguments.dtype) ? 0 : 1;
+    const bool is_right = check_result(as_multiplied(a, arguments.dtype), as_multiplied(b, arguments.dtype), c, n, k,
+                                       arguments.dtype);
+    return is_right ? 0 : 1;
 }

@@ -2,10 +2,10 @@
 //
 // Warp-specialized GEMM for Hopper, variant "pingpong": one producer warp, two consumer warpgroups that take turns.
 //
-//   producer (warp 8)        waits until a stage is empty, then lets TMA fill it: all stages of one tile after another;
-//   consumers (warps 0 to 3  each own every second tile of the CTA. A consumer waits for its turn and then, stage by
-//   and 4 to 7)              stage, until it is full; it multiplies, releases the stages, hands the turn over as soon as
-//                            all its wgmmas are started, and stores its tile while the other multiplies.
+//   producer (warp 8)        waits until a stage is empty, then lets TMA fill it, one tile after another;
+//   consumers (warps 0 to 3  own every second tile of the CTA each. A consumer waits for its turn; waits for each stage
+//   and 4 to 7)              of its tile, multiplies and releases it; hands the turn over as soon as all its wgmmas are
+//                            started; and stores its tile while the other multiplies.
 //
 // CTAs are persistent: one to an SM, each with every so-many-th tile. A cluster of CLUSTER CTAs with consecutive rows of
 // tiles shares the columns: each loads a part of B for all.

@@ -2,8 +2,9 @@
 //
 // GEMM for Hopper, variant "serial": one warpgroup interleaves load and math, and no warp is specialized.
 //
-// The warpgroup waits until a stage is full and starts the stage's wgmmas. Those of the stage before are done then, so its
-// first thread waits until all four warps have said so, and lets TMA refill that stage. Two CTAs fit on an SM.
+// The warpgroup waits until a stage is full, starts the stage's wgmmas, and waits until those of the stage before are
+// done. Its first thread then waits until all four warps have said so, and lets TMA refill that stage. Two CTAs fit on
+// an SM.
 //
 // Build: nvcc -gencode arch=compute_90a,code=sm_90a -std=c++17 -O3 -o gemm_serial gemm_serial.cu
 // Run:   ./gemm_serial [M N K] [--dtype tf32|bf16] [--seed S] [--repeat R] [--dump FILE]
@@ -14,8 +15,7 @@
 constexpr int TILE_M = 128;
 constexpr int TILE_N = 128;
 constexpr int STAGES = 3;
-constexpr int CLUSTER = 1;
-constexpr int GROUP = 8;
+constexpr int GROUP = 16;
 constexpr int CTAS_PER_SM = 2;
 
 constexpr int BLOCKS = TILE_M / WGMMA_M;
@@ -33,7 +33,7 @@ struct SharedStorage {
 template <typename T>
 __global__ void __launch_bounds__(THREADS, CTAS_PER_SM)
     gemm_serial(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-               const __grid_constant__ CUtensorMap map_c, Shape shape) {
+                const __grid_constant__ CUtensorMap map_c, Shape shape) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     SharedStorage<T>& shared = *reinterpret_cast<SharedStorage<T>*>(shared_bytes);
 
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(THREADS, CTAS_PER_SM)
 
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
-            mbarrier_init(&shared.full[stage], 1);      // thread 0, which loads
+            mbarrier_init(&shared.full[stage], 1);       // thread 0, which loads
             mbarrier_init(&shared.empty[stage], WARPS);  // one lane of each warp
         }
         fence_mbarrier_init();
@@ -113,7 +113,7 @@ void launch(const Maps& maps, Shape shape, int repeat, cudaStream_t stream) {
     }
 }
 
-const Variant VARIANT = {TILE_M, TILE_N, CLUSTER, launch<float>, launch<__nv_bfloat16>};
+const Variant VARIANT = {TILE_M, TILE_N, 1, launch<float>, launch<__nv_bfloat16>};
 
 extern "C" void gemm(const void* a, const void* b, float* c, const int* sizes, int dtype, int repeat,
                      void* stream) {

@@ -23,22 +23,24 @@ inline uint64_t mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-// The nearest number whose significand has `kept` bits after the point; ties to even, as __float2bfloat16 has it, or
-// away from zero, as TMA has it when it makes TF32.
-inline float rounded(float value, int kept, bool to_even) {
+// The nearest number whose significand has `kept` bits after the point, ties to even: so do __float2bfloat16 and, as
+// seen on an H200, TMA when it makes TF32.
+inline float rounded(float value, int kept) {
     const int dropped = 23 - kept;
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
-    const uint32_t half = uint32_t{1} << (dropped - 1);
-    bits += to_even ? half - 1 + ((bits >> dropped) & 1) : half;
+    bits += (uint32_t{1} << (dropped - 1)) - 1 + ((bits >> dropped) & 1);
     bits &= ~((uint32_t{1} << dropped) - 1);
     std::memcpy(&value, &bits, sizeof bits);
     return value;
 }
 
-// What the tensor cores multiply in the place of `value`: TF32 keeps 10 bits after the point.
-inline double as_multiplied(float value, Dtype dtype) {
-    return dtype == Dtype::TF32 ? rounded(value, 10, false) : value;
+// What the tensor cores multiply in the place of `values`: TF32 keeps 10 bits after the point.
+inline std::vector<float> as_multiplied(std::vector<float> values, Dtype dtype) {
+    for (float& value : values) {
+        value = dtype == Dtype::TF32 ? rounded(value, 10) : value;
+    }
+    return values;
 }
 
 // Numbers from -1 to 1: floats of 24 bits, or bf16.
@@ -47,14 +49,15 @@ inline std::vector<float> make_matrix(size_t size, uint64_t seed, Dtype dtype) {
     const uint64_t first = mix(seed + 1);
     for (size_t i = 0; i < size; ++i) {
         const float value = static_cast<float>(mix(first + i) >> 40) / (1 << 23) - 1.0f;
-        values[i] = dtype == Dtype::BF16 ? rounded(value, 7, true) : value;
+        values[i] = dtype == Dtype::BF16 ? rounded(value, 7) : value;
     }
     return values;
 }
 
-// Compare up to 65536 elements of C, one from each of as many equal intervals, with sums in double. The products are
-// exact there. For f32 sums the PTX ISA promises "at least single precision" in no stated order; we allow each step of a
-// wgmma (32 bytes of K) an error of 2^-22 of the sum of the magnitudes, which is four roundings to nearest.
+// Compare up to 65536 elements of C = A * B^T, one from each of as many equal intervals, with sums in double. The
+// products are exact there. For f32 sums the PTX ISA promises "at least single precision" in no stated order; we allow
+// each step of a wgmma (32 bytes of K) an error of 2^-22 of the sum of the magnitudes, which is four roundings to
+// nearest.
 inline bool check_result(const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& c, int n,
                          int k, Dtype dtype) {
     const size_t samples = std::min<size_t>(c.size(), 65536);
@@ -68,7 +71,7 @@ inline bool check_result(const std::vector<float>& a, const std::vector<float>& 
         const float* b_row = &b[index % n * k];
         double expected = 0, magnitude = 0;
         for (int i = 0; i < k; ++i) {
-            const double product = as_multiplied(a_row[i], dtype) * as_multiplied(b_row[i], dtype);
+            const double product = static_cast<double>(a_row[i]) * b_row[i];
             expected += product;
             magnitude += std::fabs(product);
         }

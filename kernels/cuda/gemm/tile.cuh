@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all variants do with a tile: C[M, N] = A[M, K] * B[N, K]^T, with A and B of type T and K contiguous, and C f32 and
-// row-major. T is float, which the tensor cores take as TF32, or bf16. All sums are f32, in the order of K.
+// What all variants do with a tile: C[M, N] = A[M, K] * B[N, K]^T, with A and B of type T and K contiguous, and C f32
+// and row-major. T is float, which the tensor cores take as TF32, or bf16. All sums are f32, in the order of K.
 
 #pragma once
 
@@ -77,8 +77,8 @@ __device__ __forceinline__ void start_stage(float (&sums)[BLOCKS][N / 2], const 
     }
 }
 
-// Store a warp's 16 rows by N columns, whose first element is C[row][column]. Where a lane's sums are: PTX ISA, "Register
-// Fragments for wgmma.mma_async", accumulator D. Swizzled, so that the warp meets at most two-way bank conflicts.
+// Store a warp's 16 rows by N columns, whose first element is C[row][column]. Where a lane's sums are: PTX ISA,
+// "Register Fragments for wgmma.mma_async", accumulator D. Swizzled, for two-way bank conflicts and not more.
 template <int N>
 __device__ __forceinline__ void store_rows(const float (&sums)[N / 2], Staging& staging, const CUtensorMap& map_c,
                                            int row, int column, int lane) {

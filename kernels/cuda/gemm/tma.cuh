@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TMA: PTX ISA, "Data Movement and Conversion Instructions: Tensor copy". One thread asks for a box of a tensor map; the
-// copy engine does the rest.
+// TMA: PTX ISA, "Data Movement and Conversion Instructions: Tensor copy". One thread asks for a box of a tensor map;
+// the copy engine does the rest.
 
 #pragma once
 

@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 
 from autostamp import cli
-from autostamp.analysis import analyse
-from autostamp.analysis.flow import explain
-from autostamp.analysis.latencies import Latencies
 from autostamp.model.manifest import Manifest
 from autostamp.runtime.manifest_file import read_manifest
-from autostamp.runtime.store import load_run
-from tests.simulator.tables import KINDS
 
 ROOT = Path(__file__).parents[2]
 KERNELS, CASES = ROOT / "kernels/cuda", ROOT / "tests/cases/gallery"
 VARIANTS = ("serial", "plain", "pingpong", "cooperative")
-LATENCIES = Latencies(ready={}, hand_off=dict.fromkeys(KINDS, 200), late=50)  # every wait is a stall, however short
 
 Sites = dict[tuple[str, str], set[str]]
 """Barriers with their side, by role and `waits` or `signals`."""

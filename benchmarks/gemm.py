@@ -2,11 +2,13 @@
 """The four GEMMs of kernels/cuda/gemm beside cuBLAS: TFLOP/s, and which results are equal in every bit.
 
     python benchmarks/gemm.py [--json FILE] [--size S]... [--dtype tf32|bf16]... [--rounds N] [--library FOLDER]
+                              [--change VARIANT:CONSTANT=VALUE[,CONSTANT=VALUE]...]...
 
 Needs a Hopper GPU, torch and nvcc; takes about a minute. Every variant is built as a library and called on the same random
 operands in the same process. A round times each of them in turn, cuBLAS included (torch.mm, B transposed, f32 result), with
 CUDA events around a batch of launches that lasts about two milliseconds. Printed are medians of the batches with p10 and p90.
-A times B transposed, both with K contiguous; bf16 sums and results are f32 too.
+A times B transposed, both with K contiguous; bf16 sums and results are f32 too. With --change a variant is also built with
+other constants of its source, for example pingpong:CLUSTER=1.
 
 Exit status: 0 done, 1 a result is wrong, 2 wrong usage, 3 no GPU, no torch or no nvcc.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -70,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--dtype", choices=DTYPES, action="append")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--library", type=Path, help="where gemm_VARIANT.so are, when they have been built before")
+    parser.add_argument("--change", type=_change, action="append", default=[], metavar="VARIANT:CONSTANT=VALUE,...")
+    parser.add_argument("--library", type=Path, help="a folder with the libraries, when they have been built before")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     sizes = options.size or [2048, 4096, 8192]
@@ -81,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {missing}", file=sys.stderr)
         return 3
     with tempfile.TemporaryDirectory(prefix="autostamp-") as scratch:
-        libraries = load(options.library or build(Path(scratch)))
+        names = (*VARIANTS, *options.change)
+        libraries = load(options.library or build(Path(scratch), names), names)
         rows = [
             row
             for size in sizes
@@ -112,22 +117,44 @@ def _missing(library: Path | None) -> str:
     return "" if library or shutil.which("nvcc") else "nvcc is not installed"
 
 
-def build(folder: Path) -> Path:
+def _change(text: str) -> str:
+    """A variant with other constants, as it is named in the table."""
+    if not re.fullmatch(rf"({'|'.join(VARIANTS)}):[A-Z_]+=\d+(,[A-Z_]+=\d+)*", text):
+        message = f"{text!r} is not VARIANT:CONSTANT=VALUE,..."
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
+def _stem(name: str) -> str:
+    """The file name of a variant: nvcc takes no '=' in it."""
+    return "gemm_" + re.sub(r"\W+", "_", name)
+
+
+def build(folder: Path, names: Sequence[str]) -> Path:
     """Compile every variant as a library into `folder`, side by side."""
-    running = [
-        subprocess.Popen([*NVCC, "-o", str(folder / f"gemm_{name}.so"), str(KERNELS / f"gemm_{name}.cu")])
-        for name in VARIANTS
-    ]
-    if any(process.wait() for process in running):
+    sources = shutil.copytree(KERNELS, folder / "sources")
+    running = []
+    for name in names:
+        variant, _, changes = name.partition(":")
+        text = (KERNELS / f"gemm_{variant}.cu").read_text(encoding="utf-8")
+        for constant, value in re.findall(r"(\w+)=(\d+)", changes):
+            text, found = re.subn(rf"(constexpr int {constant} = )[^;]*;", rf"\g<1>{value};", text)
+            if found != 1:
+                raise SystemExit(f"error: gemm_{variant}.cu has no constant {constant}")
+        source = sources / f"{_stem(name)}.cu"
+        source.write_text(text, encoding="utf-8")
+        running.append(subprocess.Popen([*NVCC, "-o", str(folder / f"{source.stem}.so"), str(source)]))
+    statuses = [process.wait() for process in running]
+    if any(statuses):
         raise SystemExit(3)
     return folder
 
 
-def load(folder: Path) -> dict[str, Callable[..., None]]:
+def load(folder: Path, names: Sequence[str]) -> dict[str, Callable[..., None]]:
     """The entry `gemm` of each library: pointers to A, B and C, sizes, dtype, how often, stream."""
     entries = {}
-    for name in VARIANTS:
-        entry = ctypes.CDLL(str(folder.resolve() / f"gemm_{name}.so")).gemm
+    for name in names:
+        entry = ctypes.CDLL(str(folder.resolve() / f"{_stem(name)}.so")).gemm
         entry.restype = None
         entry.argtypes = (*[ctypes.c_void_p] * 4, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
         entries[name] = entry
@@ -143,7 +170,7 @@ def compare(
     results = {name: call(1).clone() for name, call in calls.items()}
     times = timed(calls, options.rounds)
     rows = []
-    for name in (*VARIANTS, "cuBLAS"):
+    for name in (*libraries, "cuBLAS"):
         rates = [2e-6 * size**3 / us for us in times[name]]
         equals = [bool((results[name] == results[other]).all()) for other in ("cuBLAS", "plain")]
         is_right = is_close(results[name], a, b, dtype)

@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 
 from autostamp import cli
-from autostamp.model.manifest import Manifest
+from autostamp.analysis import analyse
+from autostamp.analysis.flow import explain
+from autostamp.model.manifest import EventKind, Manifest
+from autostamp.model.trace import Trace
+from autostamp.runtime.decode import check
 from autostamp.runtime.manifest_file import read_manifest
+from autostamp.runtime.store import load_run
 
 ROOT = Path(__file__).parents[2]
 KERNELS, CASES = ROOT / "kernels/cuda", ROOT / "tests/cases/gallery"
 VARIANTS = ("serial", "plain", "pingpong", "cooperative")
+WARPS = {"serial": 4, "plain": 5, "pingpong": 12, "cooperative": 12}
 
 Sites = dict[tuple[str, str], set[str]]
 """Barriers with their side, by role and `waits` or `signals`."""
@@ -67,3 +73,44 @@ def test_the_variants_differ_in_their_roles_alone():
 
 def test_the_files_of_the_gemm_are_short():
     assert all(len(path.read_text("utf-8").splitlines()) <= 300 for path in (KERNELS / "gemm").iterdir())
+
+
+def recorded(variant: str) -> Trace:
+    """One CTA of 2048 x 2048 x 2048 in TF32, on an H200."""
+    (trace,) = load_run(KERNELS / "recorded" / f"gemm_{variant}_h200").traces.values()
+    return trace
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_recorded_run_has_the_edges_that_it_should(variant):
+    trace = recorded(variant)
+    timeline = analyse(trace)
+    roles = {warp.warp: warp.role for warp in timeline.warps}
+    labels = {barrier.number: barrier.label for barrier in trace.kernel.barriers}
+    edges = {
+        (roles[arrow.signal.warp], roles[arrow.wait.warp], f"{labels[arrow.barrier]} {arrow.side}")
+        for arrow in explain(trace, timeline).arrows
+        if arrow.side in {"full", "empty", "mbarrier"}
+    }
+    assert edges == expected(variant)[1]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_recorded_run_is_whole(variant):
+    trace = recorded(variant)
+    assert check(trace) == []
+    assert [lane.warp for lane in trace.lanes] == list(range(WARPS[variant]))
+    assert all(lane.lost == 0 for lane in trace.lanes)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_consumer_waits_for_each_stage_of_its_tiles(variant):
+    """2048 / 32 = 64 stages a tile. A CTA of the persistent variants has more than one tile where there are more than SMs."""
+    trace = recorded(variant)
+    full = {item.number for item in trace.kernel.instances if (item.kind, item.side) == ("wait", "full")}
+    waits = {
+        lane.warp: sum(event.kind is EventKind.ENTER and event.instance in full for event in lane.events)
+        for lane in trace.lanes
+    }
+    consumers = 8 if variant in {"pingpong", "cooperative"} else 4
+    assert waits == {warp: 64 if warp < consumers else 0 for warp in waits}

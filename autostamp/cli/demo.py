@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +14,13 @@ import click
 from autostamp.cli.options import no_color_option
 from autostamp.diagnostics import AutostampError
 
-KERNEL = "autostamp.kernels.cutedsl.gemm_ws"
-PROGRAM = ("-m", "autostamp.kernels.cutedsl.gemm_ws_reference", "--m", "256", "--n", "256", "--k", "2048")
+KERNELS = Path(__file__).parent.parent / "kernels" / "cuda"
+KERNEL = KERNELS / "gemm" / "gemm_plain.cu"
+RECORDED = KERNELS / "recorded" / "gemm_ws_h200"
+SHAPE = ("2048", "2048", "2048")
+"""M, N and K: of the recorded trace, too."""
 ARCH = "sm_90a"
+NVCC = ("nvcc", "-gencode", "arch=compute_90a,code=sm_90a", "-std=c++17", "-O3")
 
 
 @click.command()
@@ -27,23 +31,27 @@ ARCH = "sm_90a"
 def command(out: Path) -> int:
     """Stamp the bundled warp-specialized GEMM, compile it, run it (or replay a recorded H200 trace), and report."""
     out.mkdir(parents=True, exist_ok=True)
+    source = out / "source"
     click.echo("1. Stamp the kernel: nothing in it was written for autostamp.\n")
-    _autostamp("instrument", KERNEL, "-o", str(out / "source"))
-    click.echo(f"\n2. Compile it for {ARCH}, clean and stamped, and compare. No GPU is needed.\n")
-    clean, stamped = _compile(out / "clean"), _compile(out / "stamped", _stamping(out / "compiled"))
-    compared = _compare(out, clean, stamped)
-    run = _run(out / "RUN")
+    _autostamp("instrument", str(KERNEL), "-o", str(source))
+    compared = None
+    if shutil.which(NVCC[0]):
+        click.echo(f"\n2. Compile it for {ARCH}, clean and stamped, and compare. No GPU is needed.\n")
+        compared = _compare(out, source / KERNEL.name)
+    else:
+        click.echo("\n2. No nvcc here, so nothing is compiled: `autostamp doctor` says what to install.")
+    run = _run(out)
     click.echo("\n4. Where the time went.\n")
     _autostamp("summary", str(run), "--top", "8")
     page, picture, trace = out / "report.html", out / "gemm.svg", out / "gemm.pftrace"
     forms = ("-o", str(page), "--svg", str(picture), "--perfetto", str(trace))
     click.echo()
-    _autostamp("report", str(run), *forms, "--safety", str(compared), "-q")
+    _autostamp("report", str(run), *forms, "-q")
     click.echo("\nFiles:")
     for path, what in (
         (page, "the report: open it in a browser; it needs no network"),
-        (out / "source", "stamped source and manifest"),
-        (stamped, "stamped cubin, PTX beside it"),
+        (source, "stamped source and manifest"),
+        *([(out / "stamped.cubin", "stamped cubin, PTX beside it")] if compared else []),
         (run, "run folder: manifest, records, machine facts"),
         (picture, "timeline as a picture"),
         (trace, "timeline, for a Perfetto viewer"),
@@ -52,14 +60,26 @@ def command(out: Path) -> int:
     return 0
 
 
-def _compare(out: Path, clean: Path, stamped: Path) -> Path:
+def _compare(out: Path, stamped_source: Path) -> Path:
     """Show what the stamps changed in the cubin, and return the file that holds it for the report."""
-    compared = out / "safety.json"
-    files = ("--clean", str(clean), "--stamped", str(stamped), "--ptx", str(stamped.with_suffix(".ptx")))
-    words = ("safety", *files, "--manifest", str(out / "compiled" / "manifest.json"))
+    clean, stamped, ptx = (out / name for name in ("clean.cubin", "stamped.cubin", "stamped.ptx"))
+    _nvcc("-cubin", "-o", str(clean), str(KERNEL))
+    for kind, file in (("-cubin", stamped), ("-ptx", ptx)):
+        _nvcc("-DAUTOSTAMP=1", kind, "-o", str(file), str(stamped_source))
+    words = ("safety", "--clean", str(clean), "--stamped", str(stamped), "--ptx", str(ptx))
     _autostamp(*words, may_find=True)
+    compared = out / "safety.json"
     _autostamp(*words, "--json", may_find=True, into=compared)
     return compared
+
+
+def _nvcc(*words: str) -> None:
+    """Run the compiler as a user would. What it has to say is shown when it fails."""
+    click.echo(f"$ {' '.join((*NVCC, *words))}")
+    done = subprocess.run([*NVCC, *words], check=False, capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise AutostampError.of("AS4003", tool="compiling the sample kernel", detail=lines[-1])
 
 
 def _autostamp(*words: str, may_find: bool = False, into: Path | None = None) -> None:
@@ -76,55 +96,15 @@ def _autostamp(*words: str, may_find: bool = False, into: Path | None = None) ->
         write_whole(into, done.stdout)
 
 
-def _stamping(folder: Path) -> list[str]:
-    return [
-        "-m",
-        "autostamp",
-        "run",
-        "-q",
-        "--instrument",
-        KERNEL,
-        "--compile-only",
-        "-o",
-        str(folder),
-        "--",
-        sys.executable,
-    ]
-
-
-def _compile(folder: Path, prefix: list[str] | None = None) -> Path:
-    """Compile the GEMM in a process of its own and return its cubin, in `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():
-        old.unlink()
-    environment = {
-        **os.environ,
-        "CUTE_DSL_ARCH": ARCH,
-        "CUTE_DSL_KEEP": "ptx,cubin",
-        "CUTE_DSL_DUMP_DIR": str(folder),
-        "CUTE_DSL_DISABLE_FILE_CACHING": "1",
-    }
-    command_line = [sys.executable, *(prefix or []), "-m", KERNEL]
-    done = subprocess.run(command_line, env=environment, capture_output=True, text=True, check=False)
-    cubins = sorted(folder.glob("*.cubin"))
-    if done.returncode or not cubins:
-        lines = done.stderr.strip().splitlines() or ["no cubin was written"]
-        code = "AS4001" if "No module named 'cutlass" in done.stderr else "AS4003"
-        raise AutostampError.of(code, tool="compiling the sample kernel", detail=lines[-1])
-    cubin, ptx = folder / "gemm.cubin", folder / "gemm.ptx"
-    cubins[0].rename(cubin)
-    next(iter(folder.glob("*.ptx"))).rename(ptx)
-    return cubin
-
-
-def _run(folder: Path) -> Path:
+def _run(out: Path) -> Path:
     """A run on this machine's GPU, else the recorded one."""
     from autostamp.runtime.devices import find_gpus
 
-    if find_gpus()[0]:
-        click.echo("\n3. Run it on this GPU; the program compares the result with a reference.\n")
-        _autostamp("run", "--instrument", KERNEL, "-o", str(folder), "--", sys.executable, *PROGRAM)
-        return folder
-    recorded = Path(__file__).parent.parent / "kernels" / "cutedsl" / "recorded" / "gemm_ws_h200"
-    click.echo("\n3. No GPU here: replaying the trace of the same program that was recorded on an H200.\n")
-    return recorded
+    if not find_gpus()[0] or not shutil.which(NVCC[0]):
+        click.echo("\n3. Nothing runs here: replaying the trace of the same program that was recorded on an H200.\n")
+        return RECORDED
+    click.echo("\n3. Run it on this GPU; the program compares the result with a reference.\n")
+    program, folder = out / KERNEL.stem, out / "RUN"
+    _autostamp("nvcc", "--", *NVCC, "-o", str(program), str(KERNEL))
+    _autostamp("run", "-o", str(folder), "--", str(program.resolve()), *SHAPE)
+    return folder

@@ -6,6 +6,8 @@
 prints the median time of a launch in microseconds. IKET records only under `run-iket profile … -- python -m …`.
 """
 
+# ruff: noqa: ANN401 - what the packages give is untyped
+
 from __future__ import annotations
 
 import contextlib
@@ -24,7 +26,9 @@ SHIM = "from benchmarks.rivals.iket_stamps import stamper as _as; _as = _as()"
 def module_with_iket(folder: Path) -> Any:
     """The kernel's module as autostamp stamps it, where each stamp is IKET's."""
     text = stamped_text()
-    text = re.sub(r"from autostamp\.runtime\.cutedsl import stamps as _as; _as = _as\.stamper\([^;]*\)", SHIM, text, count=1)
+    text = re.sub(
+        r"from autostamp\.runtime\.cutedsl import stamps as _as; _as = _as\.stamper\([^;]*\)", SHIM, text, count=1
+    )
     path = folder / "gemm_with_iket.py"
     path.write_text(text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("gemm_with_iket", path)

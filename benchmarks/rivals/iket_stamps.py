@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for autostamp's stamps in stamped text: a range of IKET's around each wait, a mark after each signal."""
 
+# ruff: noqa: ANN401 - what the packages give is untyped
+
 from __future__ import annotations
 
 from typing import Any

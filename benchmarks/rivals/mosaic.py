@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX's Mosaic GPU profiler: JAX's own matrix product for Hopper with regions around wgmma and its wait, and a loop."""
 
+# ruff: noqa: ANN401 - what the packages give is untyped
+
 from __future__ import annotations
 
 import functools
-import glob
 import json
 import sys
 import tempfile
 import traceback
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -69,7 +71,13 @@ def loop(regions: int, folder: str) -> Any:
         target[...] = lax.fori_loop(0, LOOP, step, source[...])
 
     parameters = plgpu.CompilerParams(profile_space=regions, profile_dir=folder) if regions else plgpu.CompilerParams()
-    call = plgpu.kernel(kernel, out_type=jax.ShapeDtypeStruct((128,), jnp.float32), grid=(1,), grid_names=("x",), compiler_params=parameters)
+    call = plgpu.kernel(
+        kernel,
+        out_type=jax.ShapeDtypeStruct((128,), jnp.float32),
+        grid=(1,),
+        grid_names=("x",),
+        compiler_params=parameters,
+    )
     return jax.jit(call)
 
 
@@ -81,15 +89,19 @@ def kernel_us(function: Any, *arguments: Any) -> float:
 
 
 def main(rounds: int) -> None:
-    measured = Measured("JAX Mosaic GPU", jax.__version__, f"JAX hopper_matmul {SIZE}³ fp16", "as many as there is room for in shared memory, then undefined")
+    measured = Measured(
+        "JAX Mosaic GPU",
+        jax.__version__,
+        f"JAX hopper_matmul {SIZE}^3 fp16",
+        "as many as there is room for in shared memory, then undefined",
+    )
     a, b = (jax.random.uniform(jax.random.key(i), (SIZE, SIZE), jnp.float16) for i in range(2))
     value = jnp.zeros((128,), jnp.float32)
     with tempfile.TemporaryDirectory() as folder:
         clean, stamped = matmul(0, folder), matmul(256, folder)
         measured.rounds = rounds_of(lambda: kernel_us(clean, a, b), lambda: kernel_us(stamped, a, b), rounds)
-        traces = sorted(glob.glob(folder + "/*.json"))
-        print(len(traces), "traces")
-        events = json.loads(open(traces[-1]).read())["traceEvents"] if traces else []
+        traces = sorted(Path(folder).glob("*.json"))
+        events = json.loads(traces[-1].read_text())["traceEvents"] if traces else []
         print("events", len(events), events[:4])
         measured.events, measured.bytes_per_event = len(events), 8
         clean_loop, stamped_loop = loop(0, folder), loop(LOOP + 8, folder)

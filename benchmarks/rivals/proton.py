@@ -4,6 +4,8 @@
 Times are those of the kernel alone (torch's profiler): a launch under Proton also copies its buffer to the host.
 """
 
+# ruff: noqa: ANN001, ANN201, ANN401 - Triton reads the annotations of its kernels
+
 from __future__ import annotations
 
 import json
@@ -28,7 +30,7 @@ LAUNCHES = 10
 
 
 @triton.jit
-def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def matmul(a, b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     row = tl.program_id(0) * BM + tl.arange(0, BM)
     column = tl.program_id(1) * BN + tl.arange(0, BN)
     depth = tl.arange(0, BK)
@@ -67,13 +69,18 @@ def kernel_us(name: str, launch: Any) -> float:
 
 
 def main(rounds: int) -> None:
-    measured = Measured("Triton Proton", triton.__version__, f"Triton matmul {SIZE}³ fp16", "the last ones, circular buffer in shared memory")
+    measured = Measured(
+        "Triton Proton",
+        triton.__version__,
+        f"Triton matmul {SIZE}^3 fp16",
+        "the last ones, circular buffer in shared memory",
+    )
     a, b = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.float16) for _ in range(2))
     c = torch.empty_like(a)
     value = torch.zeros(1, device="cuda")
 
     def run_matmul() -> None:
-        matmul[(SIZE // 128, SIZE // 128)](a, b, c, SIZE, SIZE, SIZE, 128, 128, 64, num_warps=8, num_stages=3)
+        matmul[(SIZE // 128, SIZE // 128)](a, b, c, SIZE, SIZE, 128, 128, 64, num_warps=8, num_stages=3)
 
     def run_loop() -> None:
         loop[(1,)](value, LOOP, num_warps=1)
@@ -91,7 +98,9 @@ def main(rounds: int) -> None:
 
         for launch in (run_matmul, run_loop):
             launch()
-        measured.rounds = rounds_of(lambda: kernel_us("matmul", run_matmul), lambda: stamped("matmul", run_matmul), rounds)
+        measured.rounds = rounds_of(
+            lambda: kernel_us("matmul", run_matmul), lambda: stamped("matmul", run_matmul), rounds
+        )
         measured.loop = rounds_of(lambda: kernel_us("loop", run_loop), lambda: stamped("loop", run_loop), rounds)
         measured.loop_stamps = 2 * LOOP
         measured.sm_mhz = sm_mhz()

@@ -55,7 +55,8 @@ def test_off_is_the_clean_build(builds):
 def test_the_broken_kernel_compiles_without_a_word_and_is_stamped(builds):
     assert "warning" not in builds.log("clean").lower()
     (kernel,) = builds.kernels
-    assert kernel.changed == {}
+    # The compiler brings a warp together where it cannot see that it is whole.
+    assert set(kernel.changed) <= {"WARPSYNC"}
     assert kernel.spills == (0, 0)
     expected = [event for _, events in builds.sites() for event in events]
     assert sorted(set(kernel.written.events)) == sorted(expected) != []

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(544, 1) gemv_ring(Problem p, Ring ring) {
 
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0);
     const int lane = threadIdx.x % WARP;
-    const int consumers = blockDim.x / WARP - 1;
+    const int producer_warp = blockDim.x / WARP - 1;
     const int team_warps = p.k / TEAM_NUMBERS;
     const int row_bytes = p.k / 2, scale_bytes = p.k / BLOCK;
     const Share share(p.rows(), blockIdx.x, gridDim.x);
@@ -78,13 +78,13 @@ __global__ void __launch_bounds__(544, 1) gemv_ring(Problem p, Ring ring) {
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < ring.stages; ++stage) {
             mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], consumers);
+            mbarrier_init(&empty[stage], producer_warp);  // one lane of each warp before it
         }
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     }
     __syncthreads();
 
-    if (warp == consumers) {
+    if (warp == producer_warp) {
         if (lane == 0) {
             const uint64_t policy = evict_first();
             int stage = 0;

@@ -35,9 +35,13 @@ class Measured:
     sm_mhz: float = 0.0
     error: str = ""
 
+    def as_json(self) -> dict[str, Any]:
+        """For `read`, and for the file."""
+        return asdict(self)
+
     def print(self) -> None:
         """Hand it over."""
-        print(MARK + json.dumps(asdict(self)), flush=True)
+        print(MARK + json.dumps(self.as_json()), flush=True)
 
 
 def read(text: str) -> dict[str, Any] | None:

@@ -73,6 +73,38 @@ __global__ void __launch_bounds__(512) read(const uint4* from, size_t count, uin
     }
 }
 
+constexpr int COPY_BYTES = 16384;
+constexpr int COPIES = 12;  // on their way at a time
+
+// The same with bulk copies: one thread of each CTA starts one whenever an earlier one has come.
+__global__ void __launch_bounds__(WARP) read_by_copies(const uint8_t* from, size_t size) {
+    extern __shared__ __align__(128) uint8_t shared[];
+    uint64_t* full = reinterpret_cast<uint64_t*>(shared + COPIES * COPY_BYTES);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < COPIES; ++i) {
+            mbarrier_init(&full[i], 1);
+        }
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        const Share share(static_cast<int>(size / 16), blockIdx.x, gridDim.x);  // in units that a copy can have
+        const size_t last = size_t{16} * share.last;
+        const uint64_t policy = evict_first();
+        size_t at = size_t{16} * share.first;
+        int started = 0, finished = 0;
+        while (at < last || finished < started) {
+            if (at < last && started - finished < COPIES) {
+                const uint32_t bytes = static_cast<uint32_t>(min(size_t{COPY_BYTES}, last - at));
+                const int slot = started++ % COPIES;
+                mbarrier_arrive_expect_tx(&full[slot], bytes);
+                bulk_load(shared + slot * COPY_BYTES, from + at, bytes, &full[slot], policy);
+                at += bytes;
+            } else {
+                mbarrier_wait(&full[finished % COPIES], finished / COPIES & 1);
+                ++finished;
+            }
+        }
+    }
+}
+
 struct Options {
     int m = 7168, k = 16384, l = 1;
     std::string rung;
@@ -340,7 +372,15 @@ int main(int argc, char** argv) {
                 [&] { read<4><<<ctas * device.sms, 512, 0, timer.stream>>>(from, bytes / 16, timer.sink); }, o.repeat);
             const auto deep = timer.times(
                 [&] { read<8><<<ctas * device.sms, 512, 0, timer.stream>>>(from, bytes / 16, timer.sink); }, o.repeat);
-            for (const auto& times : {narrow, deep}) {
+            const int shared = COPIES * (COPY_BYTES + 8);
+            CUDA_CHECK(cudaFuncSetAttribute(read_by_copies, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+            const auto copies = timer.times(
+                [&] { read_by_copies<<<device.sms, WARP, shared, timer.stream>>>(memory, bytes); }, o.repeat);
+#ifdef VARIANTS
+            std::printf("read ctas %d unroll4 %.2f unroll8 %.2f copies %.2f\n", ctas, narrow[(o.repeat - 1) / 2], deep[(o.repeat - 1) / 2],
+                        copies[(o.repeat - 1) / 2]);
+#endif
+            for (const auto& times : {narrow, deep, copies}) {
                 if (best.empty() || times[(times.size() - 1) / 2] < best[(best.size() - 1) / 2]) {
                     best = times;
                 }

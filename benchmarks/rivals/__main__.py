@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""autostamp beside other in-kernel profilers, each on a GEMM of 2048^3 that it can record, and on a loop that does little but stamp.
+"""autostamp beside other in-kernel profilers, each on a GEMM of 2048^3 that it can record, and on a loop that only stamps.
 
     python -m benchmarks.rivals [--json OUT] [--rounds N] [--only NAME]... [--programs FOLDER | --cutlass FOLDER]
 
-Needs an H200. NVIDIA IKET and autostamp on the bundled CuTe-DSL GEMM need nvidia-cutlass-dsl, Proton needs triton and torch, Mosaic
-GPU needs jax. CUTLASS's synclog and autostamp on a GEMM out of CUTLASS's collectives need builds of benchmarks/cuda: --cutlass names
-CUTLASS's source folder, from which they are made with nvcc (minutes), --programs a folder in which an earlier call left them. A tool
-that cannot run is reported, and the others still run.
+Needs an H200. NVIDIA IKET and autostamp on the bundled CuTe-DSL GEMM need nvidia-cutlass-dsl, Proton needs triton and torch,
+Mosaic GPU needs jax. CUTLASS's synclog and autostamp on a GEMM out of CUTLASS's collectives need builds of benchmarks/cuda:
+--cutlass names CUTLASS's source folder, from which nvcc makes them (minutes), --programs a folder that holds them. A tool that
+cannot run is reported, and the others still run.
 
 Exit status: 0 done, 1 a tool could not run, 2 wrong usage.
 """

@@ -42,8 +42,8 @@ _NO_DRAIN_HINT = (
     "cache may have kept objects without stamps."
 )
 _LEFT_HINT = (
-    "Records are read in an exit handler, which `_exit` passes by: run it with --mapped to keep what a watchdog cuts short. If no "
-    "stamped kernel was launched, build it with `autostamp nvcc`."
+    "Records are read in an exit handler, which `_exit` passes by: run it with --mapped to keep what a watchdog cuts short. "
+    "If no stamped kernel was launched, build it with `autostamp nvcc`."
 )
 _NO_REGION_HINT = "Check that the stamped kernel is launched, and that --block lies in its grid."
 

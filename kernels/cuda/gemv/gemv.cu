@@ -11,7 +11,6 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "floor.cuh"
 #include "ladder.cuh"
+#include "reference.hpp"
 #include "ring.cuh"
 
 #define CUDA_CHECK(call) check_cuda((call), #call, __LINE__)
@@ -33,14 +34,14 @@ void check_cuda(cudaError_t status, const char* call, int line) {
     }
 }
 
-// A 64-bit hash, the finalizer of splitmix64: the same numbers on every machine.
+// A 64-bit hash, the finalizer of splitmix64.
 __host__ __device__ uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
     x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
     return x ^ (x >> 31);
 }
 
-// Random bytes; scales are finite and not negative, as those of NVFP4 are: 0 to 0x7e.
+// Random bytes. Scales are finite and not negative, as those of NVFP4 are: 0 to 0x7e.
 __global__ void fill(uint8_t* bytes, size_t size, uint64_t seed, bool are_scales) {
     for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < size; i += size_t{gridDim.x} * blockDim.x) {
         const uint32_t random = mix(seed + i) >> 32;
@@ -48,65 +49,8 @@ __global__ void fill(uint8_t* bytes, size_t size, uint64_t seed, bool are_scales
     }
 }
 
-// Reads `count` times 16 bytes and keeps nothing.
-template <int UNROLL>
-__global__ void __launch_bounds__(512) read(const uint4* from, size_t count, uint32_t* sink) {
-    uint32_t bits = 0;
-    const size_t step = size_t{gridDim.x} * blockDim.x;
-    size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
-    for (; i + (UNROLL - 1) * step < count; i += UNROLL * step) {
-        uint4 values[UNROLL];
-#pragma unroll
-        for (int j = 0; j < UNROLL; ++j) {
-            values[j] = Streamed::wide(from + i + j * step);
-        }
-#pragma unroll
-        for (int j = 0; j < UNROLL; ++j) {
-            bits ^= values[j].x ^ values[j].y ^ values[j].z ^ values[j].w;
-        }
-    }
-    for (; i < count; i += step) {
-        bits ^= Streamed::wide(from + i).x;
-    }
-    if (bits == 0x9e3779b9) {  // seldom, but the compiler cannot know
-        *sink = bits;
-    }
-}
-
-constexpr int COPY_BYTES = 16384;
-constexpr int COPIES = 12;  // on their way at a time
-
-// The same with bulk copies: one thread of each CTA starts one whenever an earlier one has come.
-__global__ void __launch_bounds__(WARP) read_by_copies(const uint8_t* from, size_t size) {
-    extern __shared__ __align__(128) uint8_t shared[];
-    uint64_t* full = reinterpret_cast<uint64_t*>(shared + COPIES * COPY_BYTES);
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < COPIES; ++i) {
-            mbarrier_init(&full[i], 1);
-        }
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        const Share share(static_cast<int>(size / 16), blockIdx.x, gridDim.x);  // in units that a copy can have
-        const size_t last = size_t{16} * share.last;
-        const uint64_t policy = evict_first();
-        size_t at = size_t{16} * share.first;
-        int started = 0, finished = 0;
-        while (at < last || finished < started) {
-            if (at < last && started - finished < COPIES) {
-                const uint32_t bytes = static_cast<uint32_t>(min(size_t{COPY_BYTES}, last - at));
-                const int slot = started++ % COPIES;
-                mbarrier_arrive_expect_tx(&full[slot], bytes);
-                bulk_load(shared + slot * COPY_BYTES, from + at, bytes, &full[slot], policy);
-                at += bytes;
-            } else {
-                mbarrier_wait(&full[finished % COPIES], finished / COPIES & 1);
-                ++finished;
-            }
-        }
-    }
-}
-
 struct Options {
-    int m = 7168, k = 16384, l = 1;
+    Shape shape;
     std::string rung;
     int repeat = 1;
     uint64_t seed = std::random_device{}();
@@ -116,16 +60,23 @@ struct Options {
 struct Device {
     int sms = 0;
     int shared = 0;
+    int l2 = 0;
 };
+
+Device find_device() {
+    Device device;
+    CUDA_CHECK(cudaDeviceGetAttribute(&device.sms, cudaDevAttrMultiProcessorCount, 0));
+    CUDA_CHECK(cudaDeviceGetAttribute(&device.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    CUDA_CHECK(cudaDeviceGetAttribute(&device.l2, cudaDevAttrL2CacheSize, 0));
+    return device;
+}
 
 struct Rung {
     std::string name;
     std::function<void(const Problem&, cudaStream_t)> launch;
 };
 
-using Kernel = void (*)(Problem);
-
-Rung by_row(const char* name, Kernel kernel, int threads_of_row) {
+Rung by_row(const char* name, void (*kernel)(Problem), int threads_of_row) {
     return {name, [=](const Problem& p, cudaStream_t stream) {
                 const int threads = 256;
                 const int64_t all = static_cast<int64_t>(p.m) * p.l * threads_of_row;
@@ -135,6 +86,7 @@ Rung by_row(const char* name, Kernel kernel, int threads_of_row) {
 
 int team_warps_of(const Problem& p) { return p.k / TEAM_NUMBERS; }
 
+// Shared memory for what the warps of a team add to each row.
 int partial_bytes(const Problem& p, int ctas) {
     return (p.m * p.l + ctas - 1) / ctas * team_warps_of(p) * static_cast<int>(sizeof(float));
 }
@@ -174,101 +126,33 @@ std::vector<Rung> ladder(const Device& device) {
         by_row("cached", gemv_cached, WARP),
         by_registers<4, 1>("registers", device),
         by_ring<2>("ring", device),
-#ifdef VARIANTS
-        by_registers<2, 1>("registers2x1", device),
-        by_registers<8, 1>("registers8x1", device),
-        by_registers<2, 2>("registers2x2", device),
-        by_registers<4, 2>("registers4x2", device),
-        by_ring<1>("ring1", device),
-        by_ring<4>("ring4", device),
-        by_ring<8>("ring8", device),
-#endif
     };
 }
 
-double value_of_e2m1(int bits) {
-    const double magnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-    return bits & 8 ? -magnitudes[bits & 7] : magnitudes[bits & 7];
-}
-
-double value_of_e4m3(int bits) {
-    const int exponent = bits >> 3 & 15, mantissa = bits & 7;
-    const double magnitude = exponent ? std::ldexp(8 + mantissa, exponent - 10) : std::ldexp(mantissa, -9);
-    return bits & 128 ? -magnitude : magnitude;
-}
-
-// The product in double, and the sums of the blocks' magnitudes.
-struct Reference {
-    std::vector<double> c, magnitude;
-};
-
-struct Data {
-    std::vector<uint8_t> a, a_scales, b, b_scales;
-};
-
-Reference make_reference(const Data& data, const Options& o) {
-    std::vector<double> scale(256);
-    std::vector<float> product(65536);  // of two bytes, two numbers in each: a multiple of 1/4 below 72, and so exact
-    for (int i = 0; i < 256; ++i) {
-        scale[i] = value_of_e4m3(i);
-        for (int j = 0; j < 256; ++j) {
-            product[256 * i + j] = static_cast<float>(value_of_e2m1(i & 15) * value_of_e2m1(j & 15) +
-                                                      value_of_e2m1(i >> 4) * value_of_e2m1(j >> 4));
-        }
-    }
-    const int blocks = o.k / BLOCK;
-    Reference reference;
-    for (int row = 0; row < o.m * o.l; ++row) {
-        const size_t a_block = static_cast<size_t>(row) * blocks, b_block = static_cast<size_t>(row / o.m) * blocks;
-        double sum = 0, magnitude = 0;
-        for (int block = 0; block < blocks; ++block) {
-            double dot = 0;
-            for (int i = 0; i < BLOCK_BYTES; ++i) {
-                dot += product[256 * data.a[(a_block + block) * BLOCK_BYTES + i] +
-                               data.b[(b_block + block) * BLOCK_BYTES + i]];
-            }
-            dot *= scale[data.a_scales[a_block + block]] * scale[data.b_scales[b_block + block]];
-            sum += dot;
-            magnitude += std::fabs(dot);
-        }
-        reference.c.push_back(sum);
-        reference.magnitude.push_back(magnitude);
-    }
-    return reference;
-}
-
-// All rungs add exact products of blocks, and each addition rounds to f32: no more than one for each block, and a few dozen where
-// threads meet.
-bool check(const char* name, const std::vector<float>& c, const Reference& reference, const Options& o) {
-    const double relative = std::ldexp(o.k / BLOCK + 64, -24);
-    size_t wrong = 0;
-    double worst = 0;
-    for (size_t i = 0; i < c.size(); ++i) {
-        const double error = std::isnan(c[i]) ? INFINITY : std::fabs(c[i] - reference.c[i]);
-        const double allowed = relative * reference.magnitude[i];
-        worst = std::max(worst, allowed > 0 ? error / allowed : error);
-        if (error > allowed && wrong++ == 0) {
-            std::fprintf(stderr, "%s: c[%zu] = %.9g, expected %.9g within %.2g\n", name, i, c[i], reference.c[i], allowed);
-        }
-    }
-    std::printf(" max_error_of_allowed %.4f wrong %zu\n", worst, wrong);
-    return wrong == 0;
-}
-
+// Times launches one by one. Before each, other memory is read, so that L2 holds nothing of the data and no line that must be
+// written back.
 struct Timer {
     cudaStream_t stream;
     cudaEvent_t start, stop;
-    const uint4* cold;
+    uint4* cold;
     size_t cold_count;
     uint32_t* sink;
     int sms;
 
-    // Microseconds of single launches, sorted. Before each one, other memory is read, so that L2 holds nothing of the data and no
-    // line that must be written back.
-    std::vector<float> times(const std::function<void()>& launch, int repeat) const {
+    explicit Timer(const Device& device) : cold_count(size_t{4} * device.l2 / sizeof(uint4)), sms(device.sms) {
+        CUDA_CHECK(cudaMalloc(&cold, cold_count * sizeof(uint4)));
+        CUDA_CHECK(cudaMemset(cold, 0, cold_count * sizeof(uint4)));
+        CUDA_CHECK(cudaMalloc(&sink, sizeof(uint32_t)));
+        CUDA_CHECK(cudaStreamCreate(&stream));
+        CUDA_CHECK(cudaEventCreate(&start));
+        CUDA_CHECK(cudaEventCreate(&stop));
+    }
+
+    // Microseconds, sorted.
+    std::vector<float> times(int repeat, const std::function<void()>& launch) const {
         std::vector<float> found;
         for (int i = 0; i < repeat; ++i) {
-            read<8><<<2 * sms, 512, 0, stream>>>(cold, cold_count, sink);
+            read<8><<<2 * sms, READ_THREADS, 0, stream>>>(cold, cold_count, sink);
             CUDA_CHECK(cudaEventRecord(start, stream));
             launch();
             CUDA_CHECK(cudaGetLastError());
@@ -283,14 +167,33 @@ struct Timer {
     }
 };
 
+float median(const std::vector<float>& times) { return times[(times.size() - 1) / 2]; }
+
 void print_times(const std::string& name, const std::vector<float>& times) {
     const size_t last = times.size() - 1;
-    std::printf("%s us_per_launch %.2f p10 %.2f p90 %.2f least %.2f", name.c_str(), times[last / 2], times[last / 10],
+    std::printf("%s us_per_launch %.2f p10 %.2f p90 %.2f least %.2f", name.c_str(), median(times), times[last / 10],
                 times[last * 9 / 10], times[0]);
 }
 
-int main(int argc, char** argv) {
+// The best of several read kernels.
+std::vector<float> measure_floor(const Timer& timer, const uint8_t* memory, size_t bytes, int repeat) {
+    const auto wide = reinterpret_cast<const uint4*>(memory);
+    constexpr int shared = COPIES * (COPY_BYTES + sizeof(uint64_t));
+    CUDA_CHECK(cudaFuncSetAttribute(read_by_copies, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    std::vector<std::vector<float>> all = {timer.times(
+        repeat, [&] { read_by_copies<<<timer.sms, WARP, shared, timer.stream>>>(memory, bytes); })};
+    for (const int ctas : {timer.sms, 2 * timer.sms, 4 * timer.sms}) {
+        all.push_back(timer.times(
+            repeat, [&] { read<4><<<ctas, READ_THREADS, 0, timer.stream>>>(wide, bytes / 16, timer.sink); }));
+        all.push_back(timer.times(
+            repeat, [&] { read<8><<<ctas, READ_THREADS, 0, timer.stream>>>(wide, bytes / 16, timer.sink); }));
+    }
+    return *std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return median(a) < median(b); });
+}
+
+Options parse(int argc, char** argv) {
     Options o;
+    int* const extents[] = {&o.shape.m, &o.shape.k, &o.shape.l};
     int given = 0;
     bool understood = true;
     for (int i = 1; i < argc; ++i) {
@@ -304,8 +207,7 @@ int main(int argc, char** argv) {
         } else if (std::strcmp(argv[i], "--dump") == 0 && has_value) {
             o.dump = argv[++i];
         } else if (given < 3) {
-            (given == 0 ? o.m : given == 1 ? o.k : o.l) = std::atoi(argv[i]);
-            ++given;
+            *extents[given++] = std::atoi(argv[i]);
         } else {
             understood = false;
         }
@@ -316,94 +218,69 @@ int main(int argc, char** argv) {
         names += ", " + rung.name;
         is_known = is_known || rung.name == o.rung;
     }
-    const bool fits = o.m > 0 && o.l > 0 && o.k > 0 && o.k % TEAM_NUMBERS == 0 && o.k / TEAM_NUMBERS <= MOST_TEAM_WARPS;
+    const auto [m, k, l] = o.shape;
+    const bool fits = m > 0 && l > 0 && k > 0 && k % TEAM_NUMBERS == 0 && k / TEAM_NUMBERS <= MOST_TEAM_WARPS;
     if (!understood || given % 3 != 0 || o.repeat < 1 || !is_known || !fits) {
         std::fprintf(stderr, "usage: %s [M K L] [--rung NAME] [--repeat R] [--seed S] [--dump FILE]\n", argv[0]);
         std::fprintf(stderr, "K is a multiple of %d up to %d; rungs: %s\n", TEAM_NUMBERS, TEAM_NUMBERS * MOST_TEAM_WARPS,
                      names.c_str());
-        return 2;
+        std::exit(2);
     }
+    return o;
+}
 
-    Device device;
-    CUDA_CHECK(cudaDeviceGetAttribute(&device.sms, cudaDevAttrMultiProcessorCount, 0));
-    CUDA_CHECK(cudaDeviceGetAttribute(&device.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
-    int l2 = 0;
-    CUDA_CHECK(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
+// Fills the device's copy, part by part, and fetches it.
+Data fill_all(uint8_t* memory, const size_t (&sizes)[4], const Device& device, uint64_t seed) {
+    Data data;
+    std::vector<uint8_t>* const parts[] = {&data.a, &data.a_scales, &data.b, &data.b_scales};
+    size_t at = 0;
+    for (int i = 0; i < 4; ++i) {
+        fill<<<4 * device.sms, 512>>>(memory + at, sizes[i], mix(seed) + at, i % 2 == 1);
+        CUDA_CHECK(cudaGetLastError());
+        parts[i]->resize(sizes[i]);
+        CUDA_CHECK(cudaMemcpy(parts[i]->data(), memory + at, sizes[i], cudaMemcpyDeviceToHost));
+        at += sizes[i];
+    }
+    return data;
+}
 
-    // The matrix and its scales lie side by side, so that one read kernel reads the very same bytes.
-    const size_t rows = static_cast<size_t>(o.m) * o.l;
-    const size_t a_size = rows * o.k / 2, a_scales_size = rows * o.k / BLOCK;
-    const size_t b_size = static_cast<size_t>(o.l) * o.k / 2, b_scales_size = static_cast<size_t>(o.l) * o.k / BLOCK;
-    const size_t bytes = a_size + a_scales_size + b_size + b_scales_size;
+int main(int argc, char** argv) {
+    const Options o = parse(argc, argv);
+    const Device device = find_device();
+    const auto [m, k, l] = o.shape;
+    // All lies side by side, so that a read kernel reads the very same bytes.
+    const size_t sizes[] = {o.shape.rows() * k / 2, o.shape.rows() * k / BLOCK, size_t{1} * l * k / 2,
+                            size_t{1} * l * k / BLOCK};
+    const size_t bytes = sizes[0] + sizes[1] + sizes[2] + sizes[3];
+    const size_t c_bytes = o.shape.rows() * sizeof(float);
     uint8_t* memory;
     CUDA_CHECK(cudaMalloc(&memory, bytes));
-    Timer timer{};
-    timer.sms = device.sms;
-    timer.cold_count = size_t{4} * l2 / sizeof(uint4);
-    CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(const_cast<uint4**>(&timer.cold)), timer.cold_count * sizeof(uint4)));
-    CUDA_CHECK(cudaMemset(const_cast<uint4*>(timer.cold), 0, timer.cold_count * sizeof(uint4)));
-    CUDA_CHECK(cudaMalloc(&timer.sink, sizeof(uint32_t)));
-    CUDA_CHECK(cudaStreamCreate(&timer.stream));
-    CUDA_CHECK(cudaEventCreate(&timer.start));
-    CUDA_CHECK(cudaEventCreate(&timer.stop));
-
-    Problem p{memory, memory + a_size, memory + a_size + a_scales_size, memory + a_size + a_scales_size + b_size, nullptr,
-              o.m,    o.k,             o.l};
-    CUDA_CHECK(cudaMalloc(&p.c, rows * sizeof(float)));
-    Data data{std::vector<uint8_t>(a_size), std::vector<uint8_t>(a_scales_size), std::vector<uint8_t>(b_size),
-              std::vector<uint8_t>(b_scales_size)};
-    size_t at = 0;
-    for (auto* part : {&data.a, &data.a_scales, &data.b, &data.b_scales}) {
-        const bool are_scales = part == &data.a_scales || part == &data.b_scales;
-        fill<<<4 * device.sms, 512>>>(memory + at, part->size(), mix(o.seed) + at, are_scales);
-        CUDA_CHECK(cudaGetLastError());
-        CUDA_CHECK(cudaMemcpy(part->data(), memory + at, part->size(), cudaMemcpyDeviceToHost));
-        at += part->size();
-    }
-    std::printf("M %d K %d L %d bytes %zu seed %llu repeat %d\n", o.m, o.k, o.l, bytes,
-                static_cast<unsigned long long>(o.seed), o.repeat);
-    const Reference reference = make_reference(data, o);
-
+    Problem p{memory, memory + sizes[0], memory + sizes[0] + sizes[1], memory + bytes - sizes[3], nullptr, m, k, l};
+    CUDA_CHECK(cudaMalloc(&p.c, c_bytes));
+    const Data data = fill_all(memory, sizes, device, o.seed);
+    const Reference reference = make_reference(data, o.shape);
+    const Timer timer(device);
+    std::printf("M %d K %d L %d bytes %zu seed %llu repeat %d\n", m, k, l, bytes, static_cast<unsigned long long>(o.seed),
+                o.repeat);
     if (o.rung.empty() || o.rung == "floor") {
-        const auto from = reinterpret_cast<const uint4*>(memory);
-        std::vector<float> best;
-        for (int ctas = 1; ctas <= 4; ctas *= 2) {
-            const auto narrow = timer.times(
-                [&] { read<4><<<ctas * device.sms, 512, 0, timer.stream>>>(from, bytes / 16, timer.sink); }, o.repeat);
-            const auto deep = timer.times(
-                [&] { read<8><<<ctas * device.sms, 512, 0, timer.stream>>>(from, bytes / 16, timer.sink); }, o.repeat);
-            const int shared = COPIES * (COPY_BYTES + 8);
-            CUDA_CHECK(cudaFuncSetAttribute(read_by_copies, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-            const auto copies = timer.times(
-                [&] { read_by_copies<<<device.sms, WARP, shared, timer.stream>>>(memory, bytes); }, o.repeat);
-#ifdef VARIANTS
-            std::printf("read ctas %d unroll4 %.2f unroll8 %.2f copies %.2f\n", ctas, narrow[(o.repeat - 1) / 2], deep[(o.repeat - 1) / 2],
-                        copies[(o.repeat - 1) / 2]);
-#endif
-            for (const auto& times : {narrow, deep, copies}) {
-                if (best.empty() || times[(times.size() - 1) / 2] < best[(best.size() - 1) / 2]) {
-                    best = times;
-                }
-            }
-        }
-        print_times("floor", best);
+        print_times("floor", measure_floor(timer, memory, bytes, o.repeat));
         std::printf("\n");
     }
     bool all_right = true;
-    std::vector<float> c(rows);
+    std::vector<float> c(o.shape.rows());
     for (const Rung& rung : ladder(device)) {
         if (!o.rung.empty() && rung.name != o.rung) {
             continue;
         }
-        CUDA_CHECK(cudaMemset(p.c, 0xff, rows * sizeof(float)));  // NaNs, so that a row never written is found
+        CUDA_CHECK(cudaMemset(p.c, 0xff, c_bytes));  // NaNs, so that a row never written is found
         CUDA_CHECK(cudaDeviceSynchronize());
-        print_times(rung.name, timer.times([&] { rung.launch(p, timer.stream); }, o.repeat));
-        CUDA_CHECK(cudaMemcpy(c.data(), p.c, rows * sizeof(float), cudaMemcpyDeviceToHost));
-        all_right = check(rung.name.c_str(), c, reference, o) && all_right;
+        print_times(rung.name, timer.times(o.repeat, [&] { rung.launch(p, timer.stream); }));
+        CUDA_CHECK(cudaMemcpy(c.data(), p.c, c_bytes, cudaMemcpyDeviceToHost));
+        all_right = check(rung.name.c_str(), c, reference, o.shape) && all_right;
     }
     if (o.dump) {
         FILE* file = std::fopen(o.dump, "wb");
-        if (!file || std::fwrite(c.data(), sizeof(float), c.size(), file) != c.size() || std::fclose(file) != 0) {
+        if (!file || std::fwrite(c.data(), 1, c_bytes, file) != c_bytes || std::fclose(file) != 0) {
             std::fprintf(stderr, "cannot write %s\n", o.dump);
             return 2;
         }

@@ -58,8 +58,9 @@ def test_the_broken_kernel_compiles_without_a_word_and_is_stamped(builds):
     # The compiler brings a warp together where it cannot see that it is whole.
     assert set(kernel.changed) <= {"WARPSYNC"}
     assert kernel.spills == (0, 0)
-    expected = [event for _, events in builds.sites() for event in events]
-    assert sorted(set(kernel.written.events)) == sorted(expected) != []
+    expected = {event for _, events in builds.sites() for event in events}
+    # All but what stands in the branch that only the right twin takes.
+    assert set() < set(kernel.written.events) <= expected
 
 
 def test_the_right_twin_is_another_kernel(name, builds, tmp_path):

@@ -74,18 +74,34 @@ __device__ __forceinline__ uint32_t prmt(uint32_t low, uint32_t high, uint32_t s
 constexpr uint32_t SIGNS = 0x88888888;
 constexpr int OFFSET = 12;
 
-// The numbers in the low half of `nibbles`, as bytes that hold twice the number plus OFFSET. `negated` are the same with all
-// signs flipped. One table answers for each sign: the sign of every byte looked up here is 0, and so is then the answer of the
-// other table.
-__device__ __forceinline__ uint32_t to_offset_bytes(uint32_t nibbles, uint32_t negated) {
-    return prmt(0x0f0e0d0c, 0x18141210, nibbles) | prmt(0x090a0b0c, 0x00040608, negated);
+// The same word, but not one that the compiler knows: it would copy a constant to a register for every prmt. Exactly one bit of
+// lanemask_eq is set (PTX ISA, "Special Registers").
+__device__ __forceinline__ uint32_t unknown(uint32_t word) {
+    uint32_t mask;
+    asm volatile("mov.u32 %0, %%lanemask_eq;" : "=r"(mask));
+    return mask == 0 ? 0 : word;
 }
 
-// Signed bytes that hold twice the number.
-__device__ __forceinline__ uint32_t to_signed_bytes(uint32_t nibbles, uint32_t negated) {
-    constexpr uint32_t tops = 0x80808080;  // keep a byte's borrow from the next one
-    return ((to_offset_bytes(nibbles, negated) | tops) - 0x0c0c0c0c) ^ tops;
-}
+// Look-up of twice the number plus OFFSET, by sign: the lower halves of two tables. A register for each, as prmt takes one
+// constant, which is the upper half.
+struct Tables {
+    uint32_t positive;
+    uint32_t negative;
+
+    __device__ __forceinline__ Tables() : positive(unknown(0x0f0e0d0c)), negative(unknown(0x090a0b0c)) {}
+
+    // The numbers in the low half of `nibbles`, one in a byte. `negated` are the same with all signs flipped. Each table answers
+    // for one sign: no byte here has the top bit, so that for a nibble of the other sign prmt answers 0.
+    __device__ __forceinline__ uint32_t offset_bytes(uint32_t nibbles, uint32_t negated) const {
+        return prmt(positive, 0x18141210, nibbles) | prmt(negative, 0x00040608, negated);
+    }
+
+    // Signed bytes that hold twice the number.
+    __device__ __forceinline__ uint32_t signed_bytes(uint32_t nibbles, uint32_t negated) const {
+        constexpr uint32_t tops = 0x80808080;  // keep a byte's borrow from the next one
+        return ((offset_bytes(nibbles, negated) | tops) - 0x0c0c0c0c) ^ tops;
+    }
+};
 
 // Whole numbers below 2^22 are the low bits of the floats from MAGIC on: a sum of integers that begins there is a float.
 constexpr float MAGIC = 12582912.0f;  // 1.5 * 2^23
@@ -98,14 +114,14 @@ struct VectorBlock {
     float bias;  // what is to be taken off a dot product with offset bytes
 
     VectorBlock() = default;
-    __device__ __forceinline__ VectorBlock(uint2 numbers, float its_scale) {
+    __device__ __forceinline__ VectorBlock(const Tables& tables, uint2 numbers, float its_scale) {
         const uint32_t words[] = {numbers.x, numbers.y};
         int sum = 0;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             const uint32_t negated = words[i] ^ SIGNS;
-            bytes[2 * i] = static_cast<int>(to_signed_bytes(words[i], negated));
-            bytes[2 * i + 1] = static_cast<int>(to_signed_bytes(words[i] >> 16, negated >> 16));
+            bytes[2 * i] = static_cast<int>(tables.signed_bytes(words[i], negated));
+            bytes[2 * i + 1] = static_cast<int>(tables.signed_bytes(words[i] >> 16, negated >> 16));
             sum = __dp4a(bytes[2 * i], 0x01010101, __dp4a(bytes[2 * i + 1], 0x01010101, sum));
         }
         scale = its_scale * 0.25f;  // both factors are doubled
@@ -113,14 +129,14 @@ struct VectorBlock {
     }
 
     // Add the product with a block of the matrix. All but the last addition is exact.
-    __device__ __forceinline__ float dot(uint32_t first, uint32_t second, float a_scale, float sum) const {
+    __device__ __forceinline__ float dot(const Tables& tables, uint32_t first, uint32_t second, float a_scale, float sum) const {
         const uint32_t words[] = {first, second};
         int total = MAGIC_BITS;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             const uint32_t negated = words[i] ^ SIGNS;
-            total = __dp4a(static_cast<int>(to_offset_bytes(words[i], negated)), bytes[2 * i], total);
-            total = __dp4a(static_cast<int>(to_offset_bytes(words[i] >> 16, negated >> 16)), bytes[2 * i + 1], total);
+            total = __dp4a(static_cast<int>(tables.offset_bytes(words[i], negated)), bytes[2 * i], total);
+            total = __dp4a(static_cast<int>(tables.offset_bytes(words[i] >> 16, negated >> 16)), bytes[2 * i + 1], total);
         }
         return fmaf(__int_as_float(total) - bias, a_scale * scale, sum);
     }
@@ -131,15 +147,15 @@ struct VectorChunk {
     VectorBlock blocks[2];
 
     VectorChunk() = default;
-    __device__ __forceinline__ VectorChunk(uint4 numbers, uint16_t scales) {
+    __device__ __forceinline__ VectorChunk(const Tables& tables, uint4 numbers, uint16_t scales) {
         const float2 both = e4m3x2_to_float2(scales);
-        blocks[0] = VectorBlock({numbers.x, numbers.y}, both.x);
-        blocks[1] = VectorBlock({numbers.z, numbers.w}, both.y);
+        blocks[0] = VectorBlock(tables, {numbers.x, numbers.y}, both.x);
+        blocks[1] = VectorBlock(tables, {numbers.z, numbers.w}, both.y);
     }
 
-    __device__ __forceinline__ float dot(uint4 numbers, uint16_t scales, float sum) const {
+    __device__ __forceinline__ float dot(const Tables& tables, uint4 numbers, uint16_t scales, float sum) const {
         const float2 both = e4m3x2_to_float2(scales);
-        sum = blocks[0].dot(numbers.x, numbers.y, both.x, sum);
-        return blocks[1].dot(numbers.z, numbers.w, both.y, sum);
+        sum = blocks[0].dot(tables, numbers.x, numbers.y, both.x, sum);
+        return blocks[1].dot(tables, numbers.z, numbers.w, both.y, sum);
     }
 };

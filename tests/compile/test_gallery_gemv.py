@@ -87,9 +87,16 @@ def prmt(low: int, high: int, selectors: int) -> list[int]:
 
 
 def tables() -> list[tuple[int, int]]:
-    """The words of the two look-ups in nvfp4.cuh."""
+    """The lower and the upper word of the two look-ups in nvfp4.cuh."""
     text = (SOURCE.parent / "nvfp4.cuh").read_text()
-    return [(int(low, 16), int(high, 16)) for low, high in re.findall(r"prmt\(0x(\w+), 0x(\w+), ", text)]
+    found = []
+    for name in ("positive", "negative"):
+        low = re.search(rf"{name}\(unknown\(0x(\w+)\)\)", text)
+        high = re.search(rf"prmt\({name}, 0x(\w+), ", text)
+        assert low is not None
+        assert high is not None
+        found.append((int(low[1], 16), int(high[1], 16)))
+    return found
 
 
 def test_look_ups_give_twice_the_number_and_twelve():

@@ -2,10 +2,10 @@
 //
 // BROKEN: the consumer waits for parity 0 each time, where the parity must change whenever the ring begins again.
 //
-// In the second use of a stage the phase of parity 0 is the one that completed last, so the wait lets the consumer through
-// while the copy is still on its way.
-// What happens: wrong result, from the second round of the ring on. (Had the copy been faster than the consumer, the wait would be
-// for a phase that only its own release can begin: a hang. Which of the two is a matter of time.)
+// When it comes to a stage for the second time, the next copy has mostly landed. Then the phase of parity 0 is the one after, and that
+// begins only when the consumer releases the stage that it waits for.
+// What happens: hang, in the second round of the ring. (While that copy is still on its way, the phase of parity 0 is the one that
+// completed last, and the wait lets the consumer through to what the stage held before. Which of the two is a matter of time.)
 
 #include "watchdog.cuh"
 

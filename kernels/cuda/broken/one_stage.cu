@@ -8,6 +8,7 @@
 #include "watchdog.cuh"
 
 constexpr int STAGES = IS_FIXED ? 8 : 1;
+constexpr int CONSUMERS = 8;
 constexpr uint32_t BYTES = TILE * sizeof(float);
 
 __global__ void one_stage(const float* in, float* out, int tiles) {
@@ -17,23 +18,23 @@ __global__ void one_stage(const float* in, float* out, int tiles) {
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
             mbarrier_init(&full[stage], 1);
-            mbarrier_init(&empty[stage], 1);
+            mbarrier_init(&empty[stage], CONSUMERS);
         }
         fence_proxy_async();
     }
     __syncthreads();
-    if (warp == 0 && lane == 0) {
+    if (warp == CONSUMERS && lane == 0) {
         for (int tile = 0; tile < tiles; ++tile) {
             const int stage = tile % STAGES;
             mbarrier_wait(&empty[stage], (tile / STAGES & 1) ^ 1);
             mbarrier_arrive_expect_tx(&full[stage], BYTES);
             bulk_load(stages[stage], in + tile * TILE, BYTES, &full[stage]);
         }
-    } else if (warp == 1) {
+    } else if (warp < CONSUMERS) {
         for (int tile = 0; tile < tiles; ++tile) {
             const int stage = tile % STAGES;
             mbarrier_wait(&full[stage], tile / STAGES & 1);
-            for (int i = lane; i < TILE; i += WARP) {
+            for (int i = threadIdx.x; i < TILE; i += CONSUMERS * WARP) {
                 out[tile * TILE + i] = 2 * stages[stage][i] + 1;
             }
             __syncwarp();
@@ -44,4 +45,4 @@ __global__ void one_stage(const float* in, float* out, int tiles) {
     }
 }
 
-int main() { return watch(one_stage, 2 * WARP); }
+int main() { return watch(one_stage, (CONSUMERS + 1) * WARP); }

@@ -45,18 +45,17 @@ __global__ void __launch_bounds__(WARP) read_by_copies(const uint8_t* from, size
             mbarrier_init(&full[i], 1);
         }
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        const Share share(static_cast<int>(size / 16), blockIdx.x, gridDim.x);  // in units that a copy can have
-        const size_t last = size_t{16} * share.last;
         const uint64_t policy = evict_first();
-        size_t at = size_t{16} * share.first;
+        const size_t step = size_t{COPY_BYTES} * gridDim.x;
+        size_t at = size_t{COPY_BYTES} * blockIdx.x;
         int started = 0, finished = 0;
-        while (at < last || finished < started) {
-            if (at < last && started - finished < COPIES) {
-                const uint32_t bytes = static_cast<uint32_t>(min(size_t{COPY_BYTES}, last - at));
+        while (at < size || finished < started) {
+            if (at < size && started - finished < COPIES) {
+                const uint32_t bytes = static_cast<uint32_t>(min(size_t{COPY_BYTES}, size - at));
                 const int slot = started++ % COPIES;
                 mbarrier_arrive_expect_tx(&full[slot], bytes);
                 bulk_load(shared + slot * COPY_BYTES, from + at, bytes, &full[slot], policy);
-                at += bytes;
+                at += step;
             } else {
                 mbarrier_wait(&full[finished % COPIES], finished / COPIES & 1);
                 ++finished;

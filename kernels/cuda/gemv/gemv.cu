@@ -59,14 +59,16 @@ struct Options {
 
 struct Device {
     int sms = 0;
-    int shared = 0;
+    int shared_of_sm = 0;
+    int shared_reserved = 0;  // for the system, in each CTA
     int l2 = 0;
 };
 
 Device find_device() {
     Device device;
     CUDA_CHECK(cudaDeviceGetAttribute(&device.sms, cudaDevAttrMultiProcessorCount, 0));
-    CUDA_CHECK(cudaDeviceGetAttribute(&device.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    CUDA_CHECK(cudaDeviceGetAttribute(&device.shared_of_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor, 0));
+    CUDA_CHECK(cudaDeviceGetAttribute(&device.shared_reserved, cudaDevAttrReservedSharedMemoryPerBlock, 0));
     CUDA_CHECK(cudaDeviceGetAttribute(&device.l2, cudaDevAttrL2CacheSize, 0));
     return device;
 }
@@ -86,34 +88,42 @@ Rung by_row(const char* name, void (*kernel)(Problem), int threads_of_row) {
 
 int team_warps_of(const Problem& p) { return p.k / TEAM_NUMBERS; }
 
+// Threads of all teams of a CTA.
+int team_threads_of(const Problem& p) { return MOST_TEAM_WARPS / team_warps_of(p) * team_warps_of(p) * WARP; }
+
+// CTAS of them on each SM take groups of ROWS rows a team.
+template <int ROWS, int CTAS>
+Deal deal_of(const Problem& p, const Device& device) {
+    return {p.m * p.l, ROWS * (MOST_TEAM_WARPS / team_warps_of(p)), CTAS * device.sms};
+}
+
 // Shared memory for what the warps of a team add to each row.
-int partial_bytes(const Problem& p, int ctas) {
-    return (p.m * p.l + ctas - 1) / ctas * team_warps_of(p) * static_cast<int>(sizeof(float));
+int partial_bytes(const Problem& p, const Deal& deal) {
+    return deal.most() * team_warps_of(p) * static_cast<int>(sizeof(float));
 }
 
 template <int ROWS, int CTAS>
 Rung by_registers(const char* name, const Device& device) {
     return {name, [=](const Problem& p, cudaStream_t stream) {
-                const int teams = MOST_TEAM_WARPS / team_warps_of(p);
-                const int ctas = CTAS * device.sms;
+                const Deal deal = deal_of<ROWS, CTAS>(p, device);
                 const auto kernel = gemv_registers<ROWS, CTAS>;
-                kernel<<<ctas, teams * team_warps_of(p) * WARP, partial_bytes(p, ctas), stream>>>(p);
+                kernel<<<CTAS * device.sms, team_threads_of(p), partial_bytes(p, deal), stream>>>(p, deal);
             }};
 }
 
-template <int ROWS>
+template <int ROWS, int CTAS>
 Rung by_ring(const char* name, const Device& device) {
     return {name, [=](const Problem& p, cudaStream_t stream) {
-                const int teams = MOST_TEAM_WARPS / team_warps_of(p);
+                const Deal deal = deal_of<ROWS, CTAS>(p, device);
+                const int partial = partial_bytes(p, deal);
+                const int room = device.shared_of_sm / CTAS - device.shared_reserved;
                 Ring ring;
-                ring.stage_rows = ROWS * teams;
-                ring.stage_bytes = ring.stage_rows * (p.k / 2 + p.k / BLOCK);
-                const int partial = partial_bytes(p, device.sms);
-                ring.stages = (device.shared - partial) / (ring.stage_bytes + 16);
+                ring.stage_bytes = deal.size * (p.k / 2 + p.k / BLOCK);
+                ring.stages = (room - partial) / (ring.stage_bytes + 16);
                 const int shared = ring.partial_offset() + partial;
-                const auto kernel = gemv_ring<ROWS>;
+                const auto kernel = gemv_ring<ROWS, CTAS>;
                 CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-                kernel<<<device.sms, (teams * team_warps_of(p) + 1) * WARP, shared, stream>>>(p, ring);
+                kernel<<<CTAS * device.sms, team_threads_of(p) + WARP, shared, stream>>>(p, deal, ring);
             }};
 }
 
@@ -124,8 +134,8 @@ std::vector<Rung> ladder(const Device& device) {
         by_row("wide", gemv_wide, WARP),
         by_row("integer", gemv_integer, WARP),
         by_row("cached", gemv_cached, WARP),
-        by_registers<4, 1>("registers", device),
-        by_ring<2>("ring", device),
+        by_registers<2, 2>("registers", device),
+        by_ring<2, 2>("ring", device),
     };
 }
 

@@ -34,7 +34,13 @@ TIMEOUT_S: Final = 300
 LAUNCHES: Final = 60
 SIZE: Final = 2048
 IKET: Final = (sys.executable, "-c", "from iket.cli.main import entrypoint; entrypoint()")
-TOOLS: Final = ("autostamp-cutedsl", "iket", "autostamp-cutlass", "synclog", "proton", "mosaic")
+TOOLS: Final = ("cutedsl", "cutlass", "proton", "mosaic")
+SLOW: Final = 4
+"""Rounds of which a tool that runs a whole program twice for each time gets one."""
+
+FIRST: Final = "the first ones of each warp; the rest are counted"
+CYCLE_NS: Final = 0.5
+"""A cycle of the SM clock at 1.98 GHz, rounded."""
 _TIME: Final = re.compile(r"us_per_launch ([\d.]+)")
 _LOG: Final = re.compile(r"log_events (\d+) log_bytes (\d+) clock_step_ns (\d+)")
 
@@ -46,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         programs = options.programs or Path(scratch)
         if options.cutlass:
             cutlass_builds.build(options.cutlass, programs)
-        found = [_measure(tool, programs, Path(scratch), options.rounds) for tool in options.only or TOOLS]
+        found = [
+            each for name in options.only or TOOLS for each in _measure(name, programs, Path(scratch), options.rounds)
+        ]
     print(report(found))
     if options.json:
         gpus = devices.find_gpus()[0]
@@ -55,74 +63,70 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(each["error"] for each in found) else 0
 
 
-def _measure(tool: str, programs: Path, scratch: Path, rounds: int) -> dict[str, Any]:
-    """One tool; what goes wrong is its result."""
-    print(f"{tool} ...", file=sys.stderr, flush=True)
-    measured = Measured(tool)
+def _measure(name: str, programs: Path, scratch: Path, rounds: int) -> list[dict[str, Any]]:
+    """The tools of one kernel; what goes wrong is their result."""
+    print(f"{name} ...", file=sys.stderr, flush=True)
     try:
-        if tool in ("proton", "mosaic"):
-            said = _run(sys.executable, "-m", f"benchmarks.rivals.{tool}", str(rounds), is_checked=False)
-            return read(said) or {**Measured(tool).as_json(), "error": "it printed nothing"}
-        _MEASURES[tool](measured, programs, scratch, rounds)
+        if name in _MEASURES:
+            return [each.as_json() for each in _MEASURES[name](programs, scratch, rounds)]
+        said = _run(sys.executable, "-m", f"benchmarks.rivals.{name}", str(rounds), is_checked=False)
+        return [read(said) or Measured(name, error="it printed nothing").as_json()]
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        measured.error = f"{type(error).__name__}: {error}".splitlines()[0]
-    return measured.as_json()
+        said = getattr(error, "stderr", None) or str(error)
+        return [Measured(name, error=f"{type(error).__name__}: {said.strip().splitlines()[-1]}").as_json()]
 
 
-def _autostamp_cutedsl(measured: Measured, _: Path, scratch: Path, rounds: int) -> None:
-    measured.tool, measured.kernel = "autostamp", f"CuTe-DSL gemm_ws {SIZE}^3 fp16"
-    measured.kept, measured.bytes_per_event, measured.step_ns = "the first ones of each warp, the rest counted", 8, 0.5
-    measured.rounds = rounds_of(_cutedsl("cutedsl", "clean"), _cutedsl("cutedsl", "autostamp"), rounds)
-    _ = scratch
+def _cutedsl(_: Path, scratch: Path, rounds: int) -> list[Measured]:
+    """autostamp and IKET on one kernel, with the same clean runs: clean, autostamp, IKET, and back again."""
+    kernel = f"CuTe-DSL gemm_ws {SIZE}^3 fp16"
+    ours = Measured("autostamp", "", kernel, FIRST, bytes_per_event=8, step_ns=CYCLE_NS)
+    theirs = Measured("NVIDIA IKET", machine.versions().get("nvidia-cutlass-dsl", ""), f"{kernel}, same sites")
+    theirs.kept = "all, in a buffer that a first run of the program sizes"
+    clean, stamped = _script("cutedsl", "clean"), _script("cutedsl", "autostamp")
+    traced = _under_iket("cutedsl", scratch / "iket", "none", LAUNCHES)
+    for _round in range(max(1, rounds // SLOW)):
+        first, ours_first, theirs_first = clean(), stamped(), traced()
+        theirs_last, ours_last, last = traced(), stamped(), clean()
+        ours.rounds.append([first, ours_first, ours_last, last])
+        theirs.rounds.append([first, theirs_first, theirs_last, last])
+    _under_iket("cutedsl", scratch / "iket_json", "json", 1)()
+    found = iket_trace.summarise(scratch / "iket_json")
+    theirs.events, theirs.step_ns = found.events, found.step_ns
+    loop = _under_iket("cutedsl_loop", scratch / "iket_loop", "none", LAUNCHES)
+    theirs.loop = rounds_of(_script("cutedsl_loop", "clean"), loop, max(1, rounds // SLOW))
+    theirs.loop_stamps, theirs.sm_mhz = 2 * 2000, sm_mhz()
+    return [ours, theirs]
 
 
-def _iket(measured: Measured, _: Path, scratch: Path, rounds: int) -> None:
-    measured.tool, measured.kernel = "NVIDIA IKET", f"CuTe-DSL gemm_ws {SIZE}^3 fp16, same sites"
-    measured.version = machine.versions().get("nvidia-cutlass-dsl", "")
-    measured.kept = "all, in a buffer that a first run sizes"
-    profile = scratch / "iket"
-    measured.rounds = rounds_of(_cutedsl("cutedsl", "clean"), _under_iket("cutedsl", profile), rounds)
-    found = iket_trace.summarise(profile, LAUNCHES)
-    measured.events, measured.step_ns = found.events, found.step_ns
-    measured.bytes_per_event = found.bytes_per_event
-    measured.loop = rounds_of(
-        _cutedsl("cutedsl_loop", "clean"), _under_iket("cutedsl_loop", scratch / "iket_loop"), rounds
-    )
-    measured.loop_stamps, measured.sm_mhz = 2 * 2000, sm_mhz()
-
-
-def _cutedsl(script: str, build: str) -> Callable[[], float]:
+def _script(script: str, build: str) -> Callable[[], float]:
     return lambda: _time(_run(sys.executable, "-m", f"benchmarks.rivals.{script}", build, str(LAUNCHES)))
 
 
-def _under_iket(script: str, folder: Path) -> Callable[[], float]:
-    words = ("--output-dir", str(folder), "--clobber", "profile", "--postprocess", "json", "--")
-    return lambda: _time(
-        _run(*IKET, *words, sys.executable, "-m", f"benchmarks.rivals.{script}", "iket", str(LAUNCHES))
-    )
+def _under_iket(script: str, folder: Path, postprocess: str, launches: int) -> Callable[[], float]:
+    words = ("--output-dir", str(folder), "--clobber", "profile", "--postprocess", postprocess, "--")
+    program = (sys.executable, "-m", f"benchmarks.rivals.{script}", "iket", str(launches))
+    return lambda: _time(_run(*IKET, *words, *program))
 
 
-def _autostamp_cutlass(measured: Measured, programs: Path, scratch: Path, rounds: int) -> None:
-    measured.tool, measured.kernel = "autostamp", f"CUTLASS pingpong GEMM {SIZE}^3 bf16"
-    measured.kept, measured.bytes_per_event, measured.step_ns = "the first ones of each warp, the rest counted", 8, 0.5
-    measured.rounds = rounds_of(_program(programs, "clean", scratch), _program(programs, "stamped", scratch), rounds)
-
-
-def _synclog(measured: Measured, programs: Path, scratch: Path, rounds: int) -> None:
-    measured.tool, measured.kernel = "CUTLASS synclog", f"CUTLASS pingpong GEMM {SIZE}^3 bf16"
-    measured.kept = "the first 64 Mi words of all; CTA 0 alone"
-    measured.rounds = rounds_of(_program(programs, "clean", scratch), _program(programs, "synclog", scratch), rounds)
-    said = _run(str(programs / "cutlass_synclog"), *[str(SIZE)] * 3)
-    log = _LOG.search(said)
+def _cutlass(programs: Path, scratch: Path, rounds: int) -> list[Measured]:
+    """autostamp and synclog on one kernel."""
+    kernel = f"CUTLASS pingpong GEMM {SIZE}^3 bf16"
+    ours = Measured("autostamp", "", kernel, FIRST, bytes_per_event=8, step_ns=CYCLE_NS)
+    clean, stamped, logged = (_program(programs, name, scratch) for name in ("clean", "stamped", "synclog"))
+    ours.rounds = rounds_of(clean, stamped, rounds)
+    theirs = Measured("CUTLASS synclog", "", kernel, "the first 64 Mi words of all warps of CTA 0")
+    theirs.rounds = rounds_of(clean, logged, rounds)
+    log = _LOG.search(_run(str(programs / "cutlass_synclog"), *[str(SIZE)] * 3))
     if log is None:
         message = "cutlass_synclog printed no summary of its log"
         raise ValueError(message)
-    measured.events, measured.bytes_per_event = int(log[1]), int(log[2]) / int(log[1])
-    measured.step_ns = float(log[3])
-    measured.loop = rounds_of(
+    theirs.events, theirs.bytes_per_event = int(log[1]), int(log[2]) / int(log[1])
+    theirs.step_ns = float(log[3])
+    theirs.loop = rounds_of(
         _program(programs, "loop_clean", scratch), _program(programs, "loop_synclog", scratch), rounds
     )
-    measured.loop_stamps, measured.sm_mhz = 2000, sm_mhz()
+    theirs.loop_stamps, theirs.sm_mhz = 2000, sm_mhz()
+    return [ours, theirs]
 
 
 def _program(programs: Path, build: str, scratch: Path) -> Callable[[], float]:
@@ -130,12 +134,7 @@ def _program(programs: Path, build: str, scratch: Path) -> Callable[[], float]:
     return lambda: _time(_run(str(programs / f"cutlass_{build}"), *words, AUTOSTAMP_RUN=str(scratch)))
 
 
-_MEASURES: Final = {
-    "autostamp-cutedsl": _autostamp_cutedsl,
-    "iket": _iket,
-    "autostamp-cutlass": _autostamp_cutlass,
-    "synclog": _synclog,
-}
+_MEASURES: Final = {"cutedsl": _cutedsl, "cutlass": _cutlass}
 
 
 def _time(said: str) -> float:

@@ -12,14 +12,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Events of one launch; step in nanoseconds. `bytes_per_event` is 0: the buffer's form is not published."""
+    """Events of one launch; step in nanoseconds. What an event takes up is not published."""
 
     events: int
     step_ns: float
-    bytes_per_event: float = 0.0
 
 
-def summarise(folder: Path, _launches: int) -> Summary:
+def summarise(folder: Path) -> Summary:
     """Of the largest trace in the folder. Raises ValueError when there is none."""
     paths = sorted(folder.rglob("*.json"), key=lambda path: path.stat().st_size)
     for path in reversed(paths):

@@ -48,7 +48,7 @@ def test_every_rung_is_compiled_once(builds):
 def test_stamps_change_no_sync_instruction(builds):
     for kernel in builds.kernels:
         assert kernel.changed == {}
-        assert kernel.report.schedule.distance < 0.02  # one core instruction of a hundred may move past another
+        assert kernel.report.schedule.distance < 0.05  # a few core instructions of a hundred may change places
         assert early_clocks(kernel.stamped.instructions) == []
 
 
@@ -62,17 +62,19 @@ def test_sites_and_roles(builds):
 
 
 def test_bulk_copies_and_cache_hints_are_in_the_machine_code(builds):
-    sass = {
-        match[1]: kernel.clean
+    opcodes = {
+        match[1]: {each.opcode for each in kernel.clean.instructions}
         for kernel in builds.kernels
         if (match := re.search(r"gemv_([a-z]+)", kernel.clean.kernel))
     }
-    words = {name: " ".join(each.text for each in facts.instructions) for name, facts in sass.items()}
-    assert "UBLKCP" in words["ring"]
-    assert "LDG.E.128" in words["wide"]
-    assert re.search(r"LDG\.E\.NA\.128|LDG\.E\.128[^ ]*\.NA|LDG\.E\.NA", words["cached"])
-    assert "IDP" in words["integer"]
-    assert "IDP" not in words["wide"]
+    assert any(opcode.startswith("UBLKCP") for opcode in opcodes["ring"])
+    assert "LDG.E.128.CONSTANT" in opcodes["wide"]
+    assert {"LDG.E.128.CONSTANT", "LDG.E.NA.128.CONSTANT", "LDG.E.EL.128.CONSTANT"} & opcodes["cached"] == {
+        "LDG.E.NA.128.CONSTANT",  # L1::no_allocate
+        "LDG.E.EL.128.CONSTANT",  # L1::evict_last
+    }
+    assert "IDP.4A.S8.S8" in opcodes["integer"]
+    assert "IDP.4A.S8.S8" not in opcodes["wide"]
 
 
 def prmt(low: int, high: int, selectors: int) -> list[int]:
@@ -130,5 +132,5 @@ def test_refuses_what_it_cannot_compute(arguments, program):
 def test_every_rung_is_right(shape, program):
     done = subprocess.run([program, *shape.split()], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert set(re.findall(r"^(\w+) us_per_launch", done.stdout, re.MULTILINE)) == RUNGS | {"floor"}
+    assert set(re.findall(r"^(\w+) us_per_launch", done.stdout, re.MULTILINE)) == RUNGS | {"empty", "floor"}
     assert set(re.findall(r"wrong (\d+)", done.stdout)) == {"0"}

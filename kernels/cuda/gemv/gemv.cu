@@ -273,6 +273,8 @@ int main(int argc, char** argv) {
     std::printf("M %d K %d L %d bytes %zu seed %llu repeat %d\n", m, k, l, bytes, static_cast<unsigned long long>(o.seed),
                 o.repeat);
     if (o.rung.empty() || o.rung == "floor") {
+        print_times("empty", timer.times(o.repeat, [&] { empty<<<device.sms, READ_THREADS, 0, timer.stream>>>(); }));
+        std::printf("\n");
         print_times("floor", measure_floor(timer, memory, bytes, o.repeat));
         std::printf("\n");
     }

@@ -38,10 +38,11 @@ TOOLS: Final = ("cutedsl", "cutlass", "proton", "mosaic")
 SLOW: Final = 4
 """Rounds of which a tool that runs a whole program twice for each time gets one."""
 
-FIRST: Final = "the first ones of each warp; the rest are counted"
+FIRST: Final = "the first 4096 of each warp of CTA 0 (or of those asked for); the rest are counted"
 CYCLE_NS: Final = 0.5
 """A cycle of the SM clock at 1.98 GHz, rounded."""
 _TIME: Final = re.compile(r"us_per_launch ([\d.]+)")
+_EVENTS: Final = re.compile(r"events (\d+)")
 _LOG: Final = re.compile(r"log_events (\d+) log_bytes (\d+) clock_step_ns (\d+)")
 
 
@@ -89,6 +90,8 @@ def _cutedsl(_: Path, scratch: Path, rounds: int) -> list[Measured]:
         theirs_last, ours_last, last = traced(), stamped(), clean()
         ours.rounds.append([first, ours_first, ours_last, last])
         theirs.rounds.append([first, theirs_first, theirs_last, last])
+    recorded = _EVENTS.search(_run(sys.executable, "-m", "benchmarks.rivals.cutedsl", "autostamp", "1"))
+    ours.events = int(recorded[1]) if recorded else 0
     _under_iket("cutedsl", scratch / "iket_json", "json", 1)()
     found = iket_trace.summarise(scratch / "iket_json")
     theirs.events, theirs.step_ns = found.events, found.step_ns

@@ -77,17 +77,24 @@ def median_us(compiled: Any, launches: int) -> float:
 
 
 def main(build: str, launches: int) -> None:
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        if build == "autostamp":
-            import autostamp
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        with contextlib.ExitStack() as stack:
+            if build == "autostamp":
+                import autostamp
 
-            stack.enter_context(autostamp.session("autostamp.kernels.cutedsl.gemm_ws", out=Path(folder) / "run"))
-        if build == "iket":
-            module = module_with_iket(Path(folder))
-        else:
-            from autostamp.kernels.cutedsl import gemm_ws as module
-        compiled = module.compile_gemm(module.GemmWarpSpecialized())
-        print(f"us_per_launch {median_us(compiled, launches):.3f}", flush=True)
+                stack.enter_context(autostamp.session("autostamp.kernels.cutedsl.gemm_ws", out=run))
+            if build == "iket":
+                module = module_with_iket(Path(folder))
+            else:
+                from autostamp.kernels.cutedsl import gemm_ws as module
+            compiled = module.compile_gemm(module.GemmWarpSpecialized())
+            print(f"us_per_launch {median_us(compiled, launches):.3f}", flush=True)
+        if build == "autostamp":
+            from autostamp.runtime.store import load_run
+
+            traces = load_run(run).traces.values()
+            print(f"events {sum(len(lane.events) for trace in traces for lane in trace.lanes)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,10 @@ _NO_DRAIN_HINT = (
     "Build the program with `autostamp nvcc`, or with -DAUTOSTAMP from files that `autostamp instrument` wrote; a compiler "
     "cache may have kept objects without stamps."
 )
+_LEFT_HINT = (
+    "Records are read in an exit handler, which `_exit` passes by: run it with --mapped to keep what a watchdog cuts short. "
+    "If no stamped kernel was launched, build it with `autostamp nvcc`."
+)
 _NO_REGION_HINT = "Check that the stamped kernel is launched, and that --block lies in its grid."
 
 
@@ -203,6 +207,9 @@ def _why_empty(
         return [Diagnostic.of("AS5011", program=program, signal=_signal_name(status))]
     if findings:
         return []
+    if not heads and status:
+        detail = f"it ended with status {status}, before a launch of a stamped kernel or without its exit handlers"
+        return [Diagnostic.of("AS5010", program=program, detail=detail, hint=_LEFT_HINT)]
     if not heads:
         detail = "it came to no launch of a stamped kernel"
         return [Diagnostic.of("AS5010", program=program, detail=detail, hint=_NO_DRAIN_HINT)]

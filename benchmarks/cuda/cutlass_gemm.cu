@@ -4,12 +4,16 @@
 //
 //   cutlass_gemm M N K [--repeat R] [--dump FILE]
 //
+// With -DCUTLASS_ENABLE_SYNCLOG the kernel logs CUTLASS's own synchronisation events. CUTLASS prints the log at the end of every
+// launch, from the kernel; here the timed launches go past that, so that logging alone is timed, and the log is counted.
+//
 // prints the time per launch and writes D as raw floats, so that two builds can be compared bit for bit.
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "cute/tensor.hpp"
@@ -75,6 +79,80 @@ static T* device_copy(const std::vector<T>& host) {
     return device;
 }
 
+#if defined(CUTLASS_ENABLE_SYNCLOG)
+// As cutlass::device_kernel, but for synclog_print().
+__global__ void __launch_bounds__(Kernel::MaxThreadsPerBlock, Kernel::MinBlocksPerMultiprocessor)
+    logged_kernel(const __grid_constant__ Kernel::Params params) {
+    extern __shared__ char shared[];
+    Kernel kernel;
+    kernel(params, shared);
+}
+
+static void run_logged(const Kernel::Params& params) {
+    logged_kernel<<<Kernel::get_grid_shape(params), Kernel::get_block_shape(), Kernel::SharedStorageSize>>>(params);
+    check(cudaGetLastError(), "logged launch");
+}
+
+// Words of a record of this kind, as far as a kernel for Hopper writes it.
+static uint32_t log_length(uint32_t kind) {
+    using namespace cutlass::arch;
+    switch (kind) {
+#define LOG_LENGTH(name) \
+    case synclog_header_##name: return synclog_length_##name
+        LOG_LENGTH(syncthreads);
+        LOG_LENGTH(syncwarp);
+        LOG_LENGTH(named_barrier_arrive_and_wait);
+        LOG_LENGTH(named_barrier_arrive);
+        LOG_LENGTH(cluster_barrier_init);
+        LOG_LENGTH(cluster_barrier_wait);
+        LOG_LENGTH(cluster_barrier_test_wait);
+        LOG_LENGTH(cluster_barrier_try_wait);
+        LOG_LENGTH(cluster_barrier_arrive_cluster);
+        LOG_LENGTH(cluster_barrier_arrive);
+        LOG_LENGTH(cluster_barrier_invalidate);
+        LOG_LENGTH(cluster_transaction_barrier_arrive_and_expect_tx);
+        LOG_LENGTH(cluster_transaction_barrier_arrive_and_expect_tx_cluster);
+        LOG_LENGTH(cluster_transaction_barrier_expect_transaction);
+        LOG_LENGTH(cluster_transaction_barrier_complete_transaction);
+        LOG_LENGTH(fence_barrier_init);
+        LOG_LENGTH(fence_view_async_shared);
+        LOG_LENGTH(tma_load);
+        LOG_LENGTH(tma_store);
+        LOG_LENGTH(tma_store_arrive);
+        LOG_LENGTH(tma_store_wait);
+        LOG_LENGTH(warpgroup_arrive);
+        LOG_LENGTH(warpgroup_wait);
+        LOG_LENGTH(warpgroup_commit_batch);
+        LOG_LENGTH(wgmma_reg_smem);
+        LOG_LENGTH(wgmma_smem_smem);
+#undef LOG_LENGTH
+        default: std::fprintf(stderr, "unknown record %u\n", kind); std::exit(1);
+    }
+}
+
+// The log is a count of words and the records; each begins with its kind, a line, and the time in ns.
+static void summarise_log() {
+    check(cudaDeviceSynchronize(), "logged launch");
+    uint32_t words = 0;
+    const uint32_t* log = cutlass::arch::synclog_buf_list.at(0);
+    check(cudaMemcpy(&words, log, sizeof(words), cudaMemcpyDeviceToHost), "log");
+    std::vector<uint32_t> records(words);
+    check(cudaMemcpy(records.data(), log + 1, words * sizeof(uint32_t), cudaMemcpyDeviceToHost), "log");
+    using namespace cutlass::arch;
+    size_t events = 0, at = 0;
+    uint64_t step = 0, previous = 0;
+    while (at + synclog_length_prefix <= words && records[at] != synclog_header_none) {
+        const uint64_t time = uint64_t(records[at + 3]) << 32 | records[at + 2];
+        const uint64_t gap = events == 0 ? 0 : time > previous ? time - previous : previous - time;
+        step = std::gcd(step, gap);
+        previous = time;
+        ++events;
+        at += log_length(records[at]);
+    }
+    std::printf("log_events %zu log_bytes %zu clock_step_ns %llu\n", events, 4 * at, (unsigned long long)step);
+}
+#endif
+
 static std::vector<Element> random_matrix(size_t size, uint32_t seed) {
     std::vector<Element> values(size);
     for (auto& value : values) {
@@ -118,7 +196,15 @@ int main(int argc, char** argv) {
     check(cudaMalloc(&workspace, Gemm::get_workspace_size(arguments) + 1), "cudaMalloc");
     check(Gemm::can_implement(arguments), "can_implement");
     check(gemm.initialize(arguments, workspace), "initialize");
+#if defined(CUTLASS_ENABLE_SYNCLOG)
+    cutlass::arch::synclog_setup();
+    check(cudaFuncSetAttribute(logged_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Kernel::SharedStorageSize),
+          "cudaFuncSetAttribute");
+    run_logged(gemm.params());
+    summarise_log();
+#else
     check(gemm.run(), "run");
+#endif
     check(cudaDeviceSynchronize(), "first launch");
 
     cudaEvent_t begin, end;
@@ -126,7 +212,11 @@ int main(int argc, char** argv) {
     check(cudaEventCreate(&end), "cudaEventCreate");
     check(cudaEventRecord(begin), "cudaEventRecord");
     for (int round = 0; round < repeat; ++round) {
+#if defined(CUTLASS_ENABLE_SYNCLOG)
+        run_logged(gemm.params());
+#else
         check(gemm.run(), "run");
+#endif
     }
     check(cudaEventRecord(end), "cudaEventRecord");
     check(cudaDeviceSynchronize(), "launches");

@@ -106,7 +106,9 @@ def test_the_exit_status_is_the_programs(place, capsys):
     assert cli.main(["run", "-q", "--manifest", manifest, "--", leaving(place, "exit 7")]) == 7
     assert Path("RUN").is_dir()
     assert cli.main(["run", "-q", "--", app(place, "exit 3")]) == 3
-    assert "AS5010" in capsys.readouterr().err
+    assert "AS5010" in (said := capsys.readouterr().err)
+    assert "it ended with status 3, before a launch of a stamped kernel or without its exit handlers" in said
+    assert "--mapped" in said
 
 
 def test_a_program_without_stamps(place, capsys):

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""autostamp beside other in-kernel profilers: `python -m benchmarks.rivals`."""

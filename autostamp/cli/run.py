@@ -15,7 +15,7 @@ import click
 
 from autostamp.cli.options import no_color_option, quiet_option
 from autostamp.cli.run_native import NativeChoices, native_options, refuse, run_native
-from autostamp.cli.selection import selection_options
+from autostamp.cli.selection import placed, placement_options, selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def _record_options(
 )
 @click.option("--compile-only", is_flag=True, help="Compile with stamps; record nothing. Needs no GPU.")
 @selection_options
+@placement_options
 @quiet_option
 @no_color_option
 @native_options
@@ -98,6 +99,8 @@ def command(
     compile_only: bool,
     only: tuple[str, ...],
     skip: tuple[str, ...],
+    placement: Path | None,
+    set_number: int | None,
     quiet: bool,
     native: bool,
     launch: str,
@@ -117,6 +120,7 @@ def command(
             "--instrument": targets,
             "--only": only,
             "--skip": skip,
+            "--placement": placement,
             "--no-stage": no_stage,
             "--compile-only": compile_only,
         }
@@ -143,7 +147,7 @@ def command(
             out=str(out.resolve()),
             report=str(files[1]),
             record=_record_options(capacity, block, repeat, with_payload=not no_stage),
-            instrument=config.load(Path.cwd(), only, skip),
+            instrument=config.load(Path.cwd(), only, skip, placed(placement, set_number)),
             compile_only=compile_only,
             command=program,
         )

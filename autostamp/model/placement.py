@@ -76,6 +76,7 @@ class Placement:
 
     `kernel` is the name in the cubin, `digest` the sources' (as of a run: `digest_of_sources`). `uncovered` are keys in no set,
     `compiles` counts compilations that were not cached. `complete` is False where a budget or a failure ended the search early.
+    `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping.
     """
 
     schema_version: int
@@ -86,6 +87,7 @@ class Placement:
     uncovered: tuple[str, ...]
     compiles: int
     complete: bool
+    files: tuple[str, ...] = ()
 
 
 def site_key(file: SourceFile, site: Site) -> str:
@@ -93,5 +95,10 @@ def site_key(file: SourceFile, site: Site) -> str:
 
     A changed file has another key, so an old placement never selects sites of it by accident. No path of a machine is in it.
     """
-    name = file.path.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{site.span.line}:{site.span.column}@{file.key}"
+    return key_at(file.path, file.key, site)
+
+
+def key_at(path: str, key: str, site: Site) -> str:
+    """The key of a site in the file at `path`, whose content has the manifest's `key`."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{site.span.line}:{site.span.column}@{key}"

@@ -100,7 +100,7 @@ def instrument(
     everything = {**sources, **beside}
     known = index(everything)
     recognizer = Recognizer(known, everything, options.options.extra_ops)
-    found = _found(sources, known, recognizer, options.options)
+    found = _found(sources, known, recognizer, options.options, originals)
     planned = plan(
         sources,
         beside,
@@ -150,13 +150,18 @@ def _parse(
 
 
 def _found(
-    sources: Mapping[Path, Source], known: Index, recognizer: Recognizer, options: InstrumentOptions
+    sources: Mapping[Path, Source],
+    known: Index,
+    recognizer: Recognizer,
+    options: InstrumentOptions,
+    originals: Mapping[Path, bytes],
 ) -> dict[Path, FoundFile]:
     found = find(sources, known, recognizer)
     for path, each in found.items():
         kept = []
+        key = key_of(originals[path])
         for item in each.sites:
-            if selection.is_selected(item.site, options.selection, str(path)):
+            if selection.is_selected(item.site, options.selection, str(path), key):
                 kept.append(item)
             else:
                 site = item.site

@@ -11,7 +11,7 @@ import functools
 import re
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType
@@ -19,6 +19,7 @@ from typing import Any
 
 from autostamp.model.manifest import Payload
 from autostamp.model.options import RecordOptions
+from autostamp.model.placement import Form
 from autostamp.runtime import layout
 from autostamp.runtime.cutedsl.identity import Operand, identify, is_library, name_in_frames
 from autostamp.runtime.cutedsl.trace_builder import Origin, TraceBuilder
@@ -74,12 +75,13 @@ _TRACE = _Trace()
 
 class Stamper:
     """The stamps of one source file; `key` names the file in the manifest, `deferred` the sites whose waits let the warp go
-    on before they end.
+    on before they end, `forms` those of which one stamp is left out (a value of `Form`).
     """
 
-    def __init__(self, key: str, deferred: Collection[int] = ()) -> None:
+    def __init__(self, key: str, deferred: Collection[int] = (), forms: Mapping[int, str] | None = None) -> None:
         self._key = key
         self._deferred = frozenset(deferred)
+        self._forms = {site: Form(form) for site, form in (forms or {}).items()}
 
     def bind(self, buffer: Any, kernel: str) -> None:
         """Bind this warp's lane at kernel entry: to `buffer` (a tensor or an address), else to the open session's."""
@@ -233,9 +235,11 @@ class Stamper:
         if is_wait:
             self._enter(lane, entry)
 
-    @staticmethod
-    def _enter(lane: _Lane, entry: _Open) -> None:
-        """Stamp before a wait. What is only known later goes into the stamp after it."""
+    def _enter(self, lane: _Lane, entry: _Open) -> None:
+        """Stamp before a wait. What is only known later, or has no stamp before it, goes into the stamp after it."""
+        if self._forms.get(entry.site) is Form.EXIT:
+            entry.is_late = True
+            return
         event = lane.builder.event()
         lane.builder.put(entry.instance, enter=event)
         _record(lane, event, None if entry.is_late else entry.payload)
@@ -273,15 +277,20 @@ class Stamper:
             lane.open[-1].is_deferred |= is_deferred
         if entry.is_muted or not entry.instance:
             return
+        if entry.is_wait and self._forms.get(site) is Form.ENTER:
+            if entry.is_late:
+                # No record was left to carry what was learnt after it.
+                lane.builder.put(entry.instance, payload=Payload.NONE)
+            return
         event = lane.builder.event()
         lane.builder.put(entry.instance, **{stamp: event})
         has_payload = not entry.is_wait or entry.is_late
         _record(lane, event, entry.payload if has_payload else None, is_deferred=is_deferred and entry.is_wait)
 
 
-def stamper(key: str, deferred: Collection[int] = ()) -> Stamper:
+def stamper(key: str, deferred: Collection[int] = (), forms: Mapping[int, str] | None = None) -> Stamper:
     """The stamper of the file whose manifest key is `key`."""
-    return Stamper(key, deferred)
+    return Stamper(key, deferred, forms)
 
 
 def _current() -> _Lane | None:

@@ -32,7 +32,7 @@ def join(recordings: Sequence[Recording], allowance: float = ALLOWANCE) -> Joine
 
     A recording is refused with AS8120 where a warp has no anchor, AS8121 where anchors disagree by more than noise and
     `allowance`, AS8122 where sites were reached another number of times, AS8123 where it has no records, lost some or ran on
-    another CTA, and AS8124 where it has one launch. Without any that can be a reference there are no traces.
+    another CTA, and AS8124 where it has too few launches. Without any that can be a reference there are no traces.
     """
     tables = unite([each.launches[0].kernel if each.launches else _NOTHING for each in recordings])
     instances = {row.number: row for row in tables.kernel.instances}
@@ -176,10 +176,10 @@ def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tall
         there = part.of.tracks[launch][lane.warp]
         anchors = anchors_of(there, track)
         blocks = blocks_of(there, part.wanted[lane.warp])
-        placed.append([(each.start, next(order), each, part, anchors.marks) for each in place(blocks, anchors)])
+        placed.append([(each.start, next(order), each, part) for each in place(blocks, anchors)])
     ends: dict[int, int] = {}
-    for _, _, each, part, marks in heapq.merge(*placed, key=lambda row: row[:2]):
-        rows += _settled(each, part, lane.warp, marks, occupied, ends, tally)
+    for _, _, each, part in heapq.merge(*placed, key=lambda row: row[:2]):
+        rows += _settled(each, part, occupied, ends, tally)
     rows.sort(key=lambda row: row.time)
     return replace(
         lane,
@@ -192,8 +192,6 @@ def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tall
 def _settled(
     each: Placed,
     part: _Part,
-    warp: int,
-    marks: Sequence[Mark],
     occupied: Occupied,
     ends: dict[int, int],
     tally: _Tally,
@@ -212,7 +210,7 @@ def _settled(
         tally.moved[number] = tally.moved.get(number, 0) + 1
     if each.is_shortened:
         tally.shortened[number] = tally.shortened.get(number, 0) + 1
-    error = _error(moved, part, warp, marks, abs(start - each.start))
+    error = _error(moved, part, abs(start - each.start))
     tally.errors.setdefault(number, []).extend(error for _ in each.block.marks)
     times = (moved.start, moved.end)
     return [
@@ -221,13 +219,9 @@ def _settled(
     ]
 
 
-def _error(moved: Placed, part: _Part, warp: int, marks: Sequence[Mark], by: int) -> int:
-    """The smaller of what launches of the set say of each other and what the anchors around allow."""
-    estimates = [part.errors.of(warp, mark) for mark in moved.block.marks]
-    if moved.is_shortened or any(estimate is None for estimate in estimates) or not 0 <= moved.gap < len(marks) - 1:
+def _error(moved: Placed, part: _Part, by: int) -> int:
+    """The smaller of what the launches say of each other and what the anchors around allow."""
+    more = [part.errors.of(mark) for mark in moved.block.marks]
+    if moved.is_shortened or None in more:
         return moved.bound
-    before, after = marks[moved.gap], marks[moved.gap + 1]
-    kind = (Kind(before.instance, before.kind), Kind(after.instance, after.kind))
-    shift = abs(part.agreed.shifts.get((warp, kind), part.agreed.shift))
-    largest = max(estimate for estimate in estimates if estimate is not None)
-    return min(round(largest) + shift + by + 2, moved.bound)
+    return min(round(max(each for each in more if each is not None)) + moved.slack + by + 2, moved.bound)

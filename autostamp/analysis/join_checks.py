@@ -18,9 +18,11 @@ from autostamp.model.replay import Refusal
 Launches: TypeAlias = Sequence[Mapping[int, Track]]
 """The tracks of one set's launches by warp."""
 
-ENOUGH: Final = 24
-"""Samples of a difference from which its largest is taken for what can come. Of that many draws of an even distribution, the
-largest falls below half of the range in 24 of 2^23 cases."""
+ENOUGH: Final = 48
+"""Samples of a difference from which its largest is taken for what can come. They are not independent: one launch gives many."""
+
+LAUNCHES: Final = 3
+"""Launches of one set from which noise can be told at all."""
 
 ROUNDING: Final = 4
 """Cycles of a gap that say nothing: both its ends are whole cycles, in both replays."""
@@ -45,8 +47,9 @@ def own_faults(number: int, launches: Launches, lost: int, instances: Mapping[in
         return Refusal(number, "AS8123", "it recorded nothing")
     if lost:
         return Refusal(number, "AS8123", f"{lost} records were lost: give a larger --capacity")
-    if len(launches) < 2:
-        return Refusal(number, "AS8124", "one launch was recorded, so the noise from run to run is unknown")
+    if len(launches) < LAUNCHES:
+        detail = f"{len(launches)} launches were recorded, and what varies from run to run shows in {LAUNCHES} or more"
+        return Refusal(number, "AS8124", detail)
     for launch in launches[1:]:
         found = _other_counts(launches[0], launch, instances)
         if found:
@@ -66,7 +69,7 @@ def agreement(
     """Compare each kind of gap between anchors, and each warp's phase against the others.
 
     A median gap may differ by `allowance` (a share of it, what the set may cost) and by twice the noise: the 95th percentile of
-    the difference between two launches of one set. Where there are fewer than ENOUGH differences, that of the noisiest kind of gap.
+    the difference between two launches of one set. Where there are fewer than ENOUGH of those, that of the noisiest kind of gap.
     """
     gaps = _gaps(reference, other)
     shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}

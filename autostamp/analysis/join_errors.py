@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """By how much a joined record's place may be wrong: how wrong it comes out when launches of one set are joined to each other.
 
-There the right place is known, since every launch recorded it.
+There the right place is known, since every launch recorded it. What a gap's own length says of one record (`Placed.slack`)
+comes on top of that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from autostamp.analysis.join_checks import ENOUGH, Launches
 from autostamp.analysis.join_lanes import Kind, Mark, Track, anchors_of
-from autostamp.analysis.join_map import blocks_of, place, track_places
+from autostamp.analysis.join_map import blocks_of, place
 
 MARGIN: Final = 1.5
 """What the largest error of at least ENOUGH is multiplied by. Fewer say nothing, and the anchors around must do."""
@@ -22,49 +23,53 @@ MARGIN: Final = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The errors of each kind of record in each warp, by visit."""
+    """For each kind of record, over all warps: by how much a record was misplaced, by visit.
 
-    by_visit: Mapping[tuple[int, Kind], tuple[tuple[int, int], ...]]
+    `typical` are median and 95th percentile of all that a record was misplaced by.
+    """
 
-    def of(self, warp: int, mark: Mark) -> float | None:
-        """What the error of a mark is at most, None where too little is known.
+    misplaced: Mapping[Kind, tuple[tuple[int, int], ...]]
+    typical: tuple[int, int]
+
+    def of(self, mark: Mark) -> float | None:
+        """What a mark may be misplaced by, None where too little is known.
 
         It rests on all visits of its site but the first and the last: those stand alone, as fill and drain are unlike the rest.
         """
-        samples = self.by_visit.get((warp, Kind(mark.instance, mark.kind)), ())
+        samples = self.misplaced.get(Kind(mark.instance, mark.kind), ())
         ends = (0, samples[-1][0]) if samples else ()
         is_inside = mark.visit not in ends
         known = [error for visit, error in samples if (visit not in ends if is_inside else visit == mark.visit)]
         return MARGIN * max(known) if len(known) >= ENOUGH else None
-
-    @property
-    def typical(self) -> tuple[int, int]:
-        """Median and 95th percentile of the errors themselves."""
-        every = [error for samples in self.by_visit.values() for _, error in samples]
-        return (round(float(np.percentile(every, 50))), round(float(np.percentile(every, 95)))) if every else (0, 0)
 
 
 def errors_of(
     launches: Launches, anchors: Mapping[int, frozenset[Mark]], wanted: Mapping[int, frozenset[Kind]]
 ) -> Errors:
     """Join each launch of a set to the next one by its anchors alone, and compare with what that one recorded."""
-    found: dict[tuple[int, Kind], list[tuple[int, int]]] = {}
+    found: dict[Kind, list[tuple[int, int]]] = {}
+    every: list[int] = []
     for launch, target in zip(launches, (*launches[1:], launches[0]), strict=True):
         for warp, track in launch.items():
             for mark, error in _misplaced(track, target[warp], anchors[warp], wanted[warp]):
-                found.setdefault((warp, Kind(mark.instance, mark.kind)), []).append((mark.visit, error))
-    return Errors({key: tuple(sorted(samples)) for key, samples in found.items()})
+                found.setdefault(Kind(mark.instance, mark.kind), []).append((mark.visit, error))
+                every.append(error)
+    typical = (round(float(np.percentile(every, 50))), round(float(np.percentile(every, 95)))) if every else (0, 0)
+    return Errors({key: tuple(sorted(samples)) for key, samples in found.items()}, typical)
 
 
 def _misplaced(
     track: Track, target: Track, anchors: frozenset[Mark], wanted: frozenset[Kind]
-) -> list[tuple[Mark, int]]:
+) -> Iterator[tuple[Mark, int]]:
+    """Each record with its error."""
     truth = dict(zip(target.marks, target.times, strict=True))
     common = anchors_of(only(track, anchors), only(target, anchors))
     if not common.marks or not wanted:
-        return []
-    places = track_places(place(blocks_of(track, wanted), common))
-    return [(mark, abs(time - truth[mark])) for mark, time in places.items() if mark in truth]
+        return
+    for each in place(blocks_of(track, wanted), common):
+        for mark, time in zip(each.block.marks, (each.start, each.end), strict=False):
+            if mark in truth:
+                yield mark, abs(time - truth[mark])
 
 
 def only(track: Track, marks: frozenset[Mark]) -> Track:

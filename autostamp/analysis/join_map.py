@@ -9,7 +9,7 @@ squeezed.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,7 +28,11 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A block on the other clock. `low` and `high` are the anchors around it there; `is_shortened`: the wait did not fit."""
+    """A block on the other clock. `low` and `high` are the anchors around it there; `is_shortened`: the wait did not fit.
+
+    `slack` is how far its place may be off by what the two launches differ there: as long after the anchor before it, or as long
+    before the one after it, as it was where it was recorded.
+    """
 
     block: Block
     start: int
@@ -36,6 +40,7 @@ class Placed:
     gap: int
     low: int
     high: int
+    slack: int = 0
     is_shortened: bool = False
 
     @property
@@ -104,18 +109,12 @@ def _within(blocks: Sequence[Block], anchors: Anchors, gap: int) -> list[Placed]
         start = min(max(round(place_at), low), high)
         end = min(start + round(length), high)
         start = max(low, min(start, end - round(length)))
-        found.append(Placed(block, start, end, gap, low, high, end - start != block.end - block.start))
+        after, before = low - first, high - last
+        off = [abs(new - old - by) for new, old in ((start, block.start), (end, block.end)) for by in (after, before)]
+        is_other = end - start != block.end - block.start
+        found.append(Placed(block, start, end, gap, low, high, max(off), is_other))
         place_at += length
         at = max(block.end, at)
-    return found
-
-
-def track_places(placed: Sequence[Placed]) -> Mapping[Mark, int]:
-    """The new time of every placed record."""
-    found: dict[Mark, int] = {}
-    for each in placed:
-        found[each.block.marks[0]] = each.start
-        found[each.block.marks[-1]] = each.end if len(each.block.marks) > 1 else each.start
     return found
 
 

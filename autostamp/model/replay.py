@@ -34,10 +34,10 @@ class Fit:
 
     `anchors` are records that both have, in one launch; `events` those that only this set gives. `noise` is the median over kinds
     of gaps (from one anchor to the next) of the 95th percentile of the difference of one gap between two launches of one set;
-    `shift` the largest difference of a kind's median gap between the set and the reference. `typical` and `typical_p95` are median and 95th
-    percentile of how far off an event came out where launches of the set were joined to each other; `error_median`, `error_p90`
-    and `error_most` are of what is stated of the positions of `events`, which is never less. `shortened` waits were longer than the reference's gap; `moved` events stood
-    inside a wait that another set gives, and were set beside it.
+    `shift` the largest difference of a kind's median gap between the set and the reference. `typical` and `typical_p95` are
+    median and 95th percentile of how far off an event came out where launches of the set were joined to each other;
+    `error_median`, `error_p90` and `error_most` are of what is stated of the positions of `events`. `shortened` waits were
+    longer than the reference's gap; `moved` events stood inside a wait that another set gives, and were set beside it.
     """
 
     number: int

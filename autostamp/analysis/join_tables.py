@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,18 +48,12 @@ def unite(kernels: Sequence[KernelTrace]) -> Tables:
     instances = tuple(_numbered(rows[key] for key in order))
     first = kernels[0]
     capacity = max(kernel.capacity for kernel in kernels) * len(kernels)
-    united = replace(first, barriers=barriers, instances=instances, capacity=capacity)
-    return Tables(
-        united, tuple({row.number: numbers[key] for key, row in _zip(k, o)} for k, o in _pairs(kernels, keys))
-    )
-
-
-def _pairs(kernels: Sequence[KernelTrace], keys: Sequence[list[_Key]]) -> Iterable[tuple[KernelTrace, list[_Key]]]:
-    return zip(kernels, keys, strict=True)
-
-
-def _zip(kernel: KernelTrace, keys: list[_Key]) -> Iterable[tuple[_Key, Instance]]:
-    return zip(keys, kernel.instances, strict=True)
+    signature = zlib.crc32(repr((instances, barriers)).encode()) or 1
+    united = replace(first, barriers=barriers, instances=instances, capacity=capacity, signature=signature)
+    own_numbers = []
+    for kernel, own in zip(kernels, keys, strict=True):
+        own_numbers.append({row.number: numbers[key] for key, row in zip(own, kernel.instances, strict=True)})
+    return Tables(united, tuple(own_numbers))
 
 
 def _keys(instances: Sequence[Instance]) -> list[_Key]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from autostamp.cli.options import no_color_option, quiet_option
+from autostamp.cli.run_replay import LAUNCHES, ReplayChoices, replay_options, run_replays
 from autostamp.cli.run_native import NativeChoices, native_options, refuse, run_native
 from autostamp.cli.selection import placed, placement_options, selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
@@ -88,6 +89,7 @@ def _record_options(
 @quiet_option
 @no_color_option
 @native_options
+@replay_options
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 def command(
     targets: tuple[str, ...],
@@ -107,6 +109,11 @@ def command(
     kernel: str,
     mapped: bool,
     manifests: tuple[Path, ...],
+    replay: bool,
+    bar: float,
+    time_pattern: str,
+    results: tuple[Path, ...],
+    build: str,
     program: tuple[str, ...],
 ) -> int:
     """Run COMMAND and write RUN. The exit status is the program's.
@@ -115,8 +122,20 @@ def command(
     `autostamp nvcc` and `autostamp instrument`.
     """
     choices = NativeChoices(launch, kernel, mapped, manifests)
+    if replay:
+        unfit = {"--only": only, "--skip": skip, "--set": set_number, "--compile-only": compile_only}
+        refuse([name for name, value in unfit.items() if value], "a replay's sites are those of its placement")
+        record = _record_options(capacity, block, LAUNCHES if repeat == 1 else repeat, with_payload=not no_stage)
+        is_python = _is_python(program) and not native
+        python, arguments = _split(program) if _is_python(program) else ([], list(program))
+        asked = ReplayChoices(bar, time_pattern, results, build, placement)
+        words = (python, arguments) if is_python else ([], [*python, *arguments])
+        chosen = targets or _default_targets(arguments)
+        return run_replays(asked.program(words, program, chosen, record, choices), asked, out, quiet=quiet)
+    asked_for_replays = {"--time": time_pattern, "--results": results, "--build": build}
+    refuse([name for name, value in asked_for_replays.items() if value], "for --replay")
     if native or not (compile_only or _is_python(program)):
-        asked = {
+        given = {
             "--instrument": targets,
             "--only": only,
             "--skip": skip,
@@ -124,7 +143,7 @@ def command(
             "--no-stage": no_stage,
             "--compile-only": compile_only,
         }
-        refuse([name for name, value in asked.items() if value], "CUDA C++ is stamped when it is built")
+        refuse([name for name, value in given.items() if value], "CUDA C++ is stamped when it is built")
         if repeat > 1 and launch != "last":
             refuse(["--repeat"], "it keeps the last launches, and --launch asks for others")
         words = [*(part for parts in _split(program) for part in parts)] if _is_python(program) else list(program)
@@ -139,7 +158,7 @@ def command(
     from autostamp.hooks.program import Config, Report
 
     python, arguments = _split(program)
-    chosen = targets or tuple(item for item in arguments[:1] if item != "-m") or tuple(arguments[1:2])
+    chosen = targets or _default_targets(arguments)
     with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
         files = Path(folder) / "config.json", Path(folder) / "report.json"
         settings = Config(
@@ -161,6 +180,11 @@ def command(
         else:
             findings = (_why_unreported(python),)
     return _conclude(child.returncode, findings, out, quiet=quiet)
+
+
+def _default_targets(arguments: list[str]) -> tuple[str, ...]:
+    """The program itself: the script, or the module after `-m`."""
+    return tuple(item for item in arguments[:1] if item != "-m") or tuple(arguments[1:2])
 
 
 def _why_unreported(python: list[str]) -> Diagnostic:

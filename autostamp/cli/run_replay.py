@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`autostamp run --replay`: run a program once for each set of a placement, time each against the clean kernel, and join them."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
+
+if TYPE_CHECKING:
+    from autostamp.analysis.replay_sets import Trial
+    from autostamp.cli.run_native import NativeChoices
+    from autostamp.hooks.replay_program import Outcome, Program
+    from autostamp.model.options import RecordOptions
+    from autostamp.model.placement import Placement
+    from autostamp.model.replay import Refusal, ReplayedSet, SetTimes
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+BAR: Final = 1.02
+LAUNCHES: Final = 8
+"""Launches of each run that are kept where --repeat is not given. Each set is run twice."""
+
+ROUNDS: Final = 4
+"""A set above the bar is split at most so often, less one."""
+
+
+def replay_options(command: Command) -> Command:
+    """Add `--replay`, `--bar`, `--time`, `--results` and `--build`."""
+    decorators = (
+        click.option(
+            "--replay", is_flag=True, help="Run once for each set of the placement, and join what they record."
+        ),
+        click.option(
+            "--bar",
+            type=click.FloatRange(1.0, 10.0),
+            default=BAR,
+            show_default=True,
+            help="Replay: largest stamped ÷ clean time of a set. One above is split or dropped.",
+        ),
+        click.option(
+            "--time",
+            "time_pattern",
+            default="",
+            metavar="REGEX",
+            help="Replay: finds the kernel's time in what the program prints; group 1 is a number in microseconds.",
+        ),
+        click.option(
+            "--results",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Replay: a file that the program writes, compared with the clean run's byte by byte.",
+        ),
+        click.option(
+            "--build",
+            default="",
+            metavar="COMMAND",
+            help="Replay, CUDA C++: builds the program with autostamp nvcc before each run. Without, {set} in the command "
+            "line stands for the set's number (0: clean) in the names of programs that were built beforehand.",
+        ),
+    )
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayChoices:
+    """What the options of replays say."""
+
+    bar: float
+    time: str
+    results: tuple[Path, ...]
+    build: str
+    placement: Path | None
+
+    def program(
+        self,
+        words: tuple[Sequence[str], Sequence[str]],
+        command: tuple[str, ...],
+        targets: tuple[str, ...],
+        record: RecordOptions,
+        native: NativeChoices,
+    ) -> Program:
+        """The program to run. `words` are the interpreter with its flags (none: a native program) and the rest.
+
+        Raises AS9001 for a pattern without a group, and for --build with a Python program.
+        """
+        from autostamp.cli import config
+        from autostamp.hooks.native import NativeOptions
+        from autostamp.hooks.replay_program import Program
+
+        python, arguments = words
+        try:
+            groups = re.compile(self.time).groups if self.time else 1
+        except re.error as error:
+            raise AutostampError.of(
+                "AS9001", detail=f"--time {self.time!r} is no regular expression: {error}"
+            ) from error
+        if not groups:
+            raise AutostampError.of("AS9001", detail=f"--time {self.time!r} has no group for the number")
+        if python and self.build:
+            raise AutostampError.of("AS9001", detail="--build: kernels of a Python program are compiled when it runs")
+        options = NativeOptions(record, native.launch, native.kernel, native.is_mapped, native.manifests)
+        return Program(
+            tuple(python),
+            tuple(arguments),
+            command,
+            targets,
+            record,
+            config.load(Path.cwd()),
+            options,
+            self.build,
+            self.results,
+            self.time,
+        )
+
+
+def run_replays(program: Program, asked: ReplayChoices, out: Path, *, quiet: bool) -> int:
+    """Run, time, split or drop, join, and write the run folder; the exit status.
+
+    Raises AS9001 without a placement or with one that has no set, and AS8131 where nothing is left to join.
+    """
+    from autostamp.runtime.placement_file import read_placement
+
+    if asked.placement is None:
+        raise AutostampError.of("AS9001", detail="--replay needs --placement FILE, which `autostamp place` makes")
+    placement = read_placement(asked.placement)
+    if not placement.sets:
+        raise AutostampError.of("AS9001", detail=f"{asked.placement} has no set to replay")
+    with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
+        session = _Session(program, placement, Path(folder), asked.bar, quiet=quiet)
+        status = session.run()
+        if status:
+            return 128 - status if status < 0 else status
+        session.write(out)
+    for finding in session.findings:
+        click.echo(render(finding), err=True)
+    if not quiet:
+        click.echo(f"wrote {out}; read it with: autostamp summary {out}", err=True)
+    return max((finding.status for finding in session.findings), default=ExitStatus.OK)
+
+
+class _Session:
+    def __init__(self, program: Program, placement: Placement, folder: Path, bar: float, *, quiet: bool) -> None:
+        self._program = program
+        self._placement = placement
+        self._folder = folder
+        self._bar = bar
+        self._quiet = quiet
+        self._runs = 0
+        self._kept: list[tuple[ReplayedSet, list[Path]]] = []
+        self._dropped: list[Refusal] = []
+        self._costs: dict[str, SetTimes] = {}
+        self._notes: list[str] = []
+        self.findings: list[Diagnostic] = []
+
+    def run(self) -> int:
+        """Run every set, and the halves of those above the bar; the program's status where the clean run failed."""
+        from autostamp.analysis.replay_sets import Trial
+
+        trials = [Trial.of(each) for each in self._placement.sets]
+        for _ in range(ROUNDS):
+            if not trials:
+                break
+            status, trials = self._round(trials)
+            if status:
+                return status
+        for trial in trials:
+            self._drop(trial.number, "AS8126", "it costs more than the bar, and was split often enough")
+        return 0
+
+    def _round(self, trials: Sequence[Trial]) -> tuple[int, list[Trial]]:
+        """Clean, every set, every set backwards, clean: a steady drift of the clock is in all of them alike."""
+        placement = _with_sets(self._placement, trials)
+        clean = [self._once(placement, 0, "the clean kernel")]
+        if clean[0].status:
+            return clean[0].status, []
+        outcomes: dict[int, list[Outcome]] = {trial.number: [] for trial in trials}
+        for trial in (*trials, *reversed(trials)):
+            known = outcomes[trial.number]
+            if not known or not (known[0].status or known[0].fault):
+                known.append(self._once(placement, trial.number, f"set {trial.number}, {len(trial.sites)} sites"))
+        clean.append(self._once(placement, 0, "the clean kernel"))
+        if clean[0].results != clean[1].results:
+            self._note("AS8129", detail="two clean runs left other files")
+            clean = [replace(each, results=()) for each in clean]
+        follow: list[Trial] = []
+        for trial in trials:
+            follow += self._settle(trial, clean, outcomes[trial.number], follow)
+        return 0, follow
+
+    def _once(self, placement: Placement, number: int, what: str) -> Outcome:
+        from autostamp.hooks.replay_program import replay
+
+        self._runs += 1
+        if not self._quiet:
+            click.echo(f"autostamp: run {self._runs}: {what}", err=True)
+        sys.stderr.flush()
+        return replay(self._program, placement, number, self._folder / f"{self._runs:03}_set_{number}")
+
+    def _settle(
+        self, trial: Trial, clean: Sequence[Outcome], outcomes: Sequence[Outcome], follow: Sequence[Trial]
+    ) -> list[Trial]:
+        """Keep a set, drop it, or give its halves."""
+        from autostamp.analysis.replay_sets import halves, is_within
+        from autostamp.model.replay import ReplayedSet
+
+        wrong = next((each for each in outcomes if each.status or each.fault or each.run is None), None)
+        if wrong is not None:
+            detail = wrong.fault or f"the program ended with status {wrong.status}"
+            self._drop(trial.number, "AS8125", detail)
+            return []
+        are_equal = None
+        if self._program.results and clean[0].results:
+            are_equal = all(each.results == clean[0].results for each in outcomes)
+            if not are_equal:
+                self._drop(trial.number, "AS8130", "the program's results are not those of the clean run")
+                return []
+        times = self._times(clean, outcomes)
+        if not times.rounds:
+            self._note("AS8127", detail=times.method or "the clean kernel left no time")
+        runs = [each.run for each in outcomes if each.run is not None]
+        if is_within(times, self._bar):
+            launches = sum(_launches(run) for run in runs)
+            made = ReplayedSet(trial.number, trial.sites, trial.anchors, launches, times, are_equal)
+            self._kept.append((made, runs))
+            return []
+        first = 1 + max((each.number for each in (*self._placement.sets, *follow)), default=0)
+        first = max(first, 1 + max((each.number for each, _ in self._kept), default=0))
+        first = max(first, 1 + max((each.number for each in self._dropped), default=0))
+        parts = list(halves(trial, first)) if self._program.can_be_split else []
+        said = f"it takes {times.ratio:.3f} × the clean time, and the bar is {self._bar:.3f}"
+        if parts:
+            self._notes.append(f"set {trial.number}: {said}: split into sets {first} and {first + 1}")
+            self._dropped_numbers(trial.number)
+            return parts
+        self._costs |= {key: times for key, _ in trial.own}
+        self._drop(trial.number, "AS8126", said)
+        return []
+
+    def _dropped_numbers(self, number: int) -> None:
+        """A split set's number is not given again."""
+        from autostamp.model.replay import Refusal
+
+        self._dropped.append(Refusal(number, "", "split"))
+
+    def _times(self, clean: Sequence[Outcome], stamped: Sequence[Outcome]) -> SetTimes:
+        from autostamp.analysis.replay_sets import CTA_TIME, times_of
+
+        if self._program.time:
+            method = "what the program printed"
+            return times_of([each.times for each in clean], [each.times for each in stamped], method)
+        spans = [[_spans(each.run) for each in side] for side in (clean, stamped)]
+        found = [
+            times_of([of.get(kernel, []) for of in spans[0]], [of.get(kernel, []) for of in spans[1]], CTA_TIME)
+            for kernel in dict.fromkeys(kernel for of in spans[1] for kernel in of)
+        ]
+        return max(found, key=lambda each: each.ratio, default=times_of([], [], CTA_TIME))
+
+    def _drop(self, number: int, code: str, detail: str) -> None:
+        from autostamp.model.replay import Refusal
+
+        self._dropped.append(Refusal(number, code, detail))
+        self.findings.append(Diagnostic.of(code, number=number, detail=detail))
+
+    def _note(self, code: str, **fields: object) -> None:
+        finding = Diagnostic.of(code, **fields)
+        if finding not in self.findings:
+            self.findings.append(finding)
+            self._notes.append(f"{finding.code} {finding.message}")
+
+    def write(self, out: Path) -> None:
+        """Join the kept sets and write the run folder. Raises AS8131 where no trace comes of it, AS7001."""
+        from autostamp.cli.run_joined import join_runs, uncovered
+        from autostamp.model.replay import REPLAYS_SCHEMA, Replays
+
+        joined = join_runs(self._kept, self._bar - 1.0)
+        for refusal in joined.refusals:
+            self._drop(refusal.number, refusal.code, refusal.detail)
+        if not any(trace.lanes for trace in joined.traces):
+            reasons = "; ".join(f"set {each.number}: {each.detail}" for each in self._dropped if each.code)
+            raise AutostampError.of("AS8131", detail=reasons or "no set recorded anything")
+        out_of = {each.number for each in joined.refusals}
+        sets = tuple(made for made, _ in self._kept if made.number not in out_of)
+        dropped = tuple(each for each in self._dropped if each.code)
+        missing = uncovered(self._placement, sets, dropped, self._costs)
+        said = Replays(
+            REPLAYS_SCHEMA, joined.reference, self._bar, sets, joined.fits, dropped, missing, tuple(self._notes)
+        )
+        joined.write(out, said, self._program.command)
+
+
+def _with_sets(placement: Placement, trials: Iterable[Trial]) -> Placement:
+    """The placement with these sets in the place of its own; numbers in between have none."""
+    from autostamp.model.placement import ReplaySet
+
+    features = placement.sets[0].features
+    sets = tuple(ReplaySet(each.number, each.sites, each.anchors, features) for each in trials)
+    return replace(placement, sets=sets)
+
+
+def _launches(run: Path) -> int:
+    from autostamp.runtime.store import load_run
+
+    return max((trace.launch + 1 for trace in load_run(run).recorded), default=0)
+
+
+def _spans(run: Path | None) -> dict[tuple[str, int], list[float]]:
+    """CTA times of a run by kernel and its place among those of that name."""
+    from autostamp.analysis.replay_sets import spans_of
+    from autostamp.cli.run_joined import by_kernel
+    from autostamp.runtime.store import load_run
+
+    if run is None:
+        return {}
+    return {key[:2]: spans_of(traces) for key, traces in by_kernel(load_run(run)).items()}

@@ -28,8 +28,8 @@ _MODULUS = 1 << 32
 def encode_region(trace: Trace) -> NDArray[np.uint8]:
     """The region, `uint8[region_bytes(capacity)]`, from which `decode_region` makes `trace` again.
 
-    Every record is in its warp's main lane. The trace's lanes hold no more records than its kernel's capacity, in clock order; what
-    they lost beyond that is kept as a count.
+    Every record is in its warp's main lane. The trace's lanes hold no more records than its kernel's capacity, in clock order;
+    what they lost beyond that is kept as a count.
     """
     kernel = trace.kernel
     region = np.zeros(region_bytes(kernel.capacity), np.uint8)

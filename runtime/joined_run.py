@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A joined run as a run folder: the joined traces as records of one manifest, and beside them which replay each is from.
 
-`replays.json` says what was replayed and how well it fits. `replays.npz` has, for the records of every trace in the order in which
-the run folder is decoded, the number of the set that recorded it and by how many cycles its place may be wrong.
+`replays.json` says what was replayed and how well it fits. `replays.npz` has, for the records of every trace in the order in
+which the run folder is decoded, the number of the set that recorded it and by how many cycles its place may be wrong.
 """
 
 from __future__ import annotations

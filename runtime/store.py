@@ -43,8 +43,8 @@ class RunData:
 
     `traces` has an entry for every kernel trace of the manifest, by its number: the first CTA that was recorded in the first
     launch that was kept. One without lanes was never entered, or its records were overwritten; its `warnings` say which.
-    `recorded` has all CTAs of all launches that were kept, in the order of kernel trace, launch and CTA. `replays` is set where the
-    run was joined from several.
+    `recorded` has all CTAs of all launches that were kept, in the order of kernel trace, launch and CTA. `replays` is set
+    where the run was joined from several.
     """
 
     manifest: Manifest
@@ -63,8 +63,8 @@ def write_run(
     sources: Mapping[str, str],
     replays: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a run folder. `regions` are raw buffers of `KernelTrace.region`, `sources` texts by relative POSIX name, `replays` the
-    files of a joined run (`joined_run.files_of`).
+    """Write a run folder. `regions` are raw buffers of `KernelTrace.region`, `sources` texts by relative POSIX name, and
+    `replays` the files of a joined run (`joined_run.files_of`).
 
     Each file appears whole. The records come last and carry the manifest's digest, so a run cut short is recognised
     when it is read: without records it is no run, with those of an earlier run they do not fit. Raises AS7001.

@@ -176,10 +176,12 @@ def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tall
         there = part.of.tracks[launch][lane.warp]
         anchors = anchors_of(there, track)
         blocks = blocks_of(there, part.wanted[lane.warp])
-        placed.append([(each.start, next(order), each, part) for each in place(blocks, anchors)])
+        placed.append(
+            [(each.start, next(order), each, part, anchors.kind(each.gap)) for each in place(blocks, anchors)]
+        )
     ends: dict[int, int] = {}
-    for _, _, each, part in heapq.merge(*placed, key=lambda row: row[:2]):
-        rows += _settled(each, part, occupied, ends, tally)
+    for _, _, each, part, kind in heapq.merge(*placed, key=lambda row: row[:2]):
+        rows += _settled(each, part, lane.warp, kind, occupied, ends, tally)
     rows.sort(key=lambda row: row.time)
     return replace(
         lane,
@@ -192,6 +194,8 @@ def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tall
 def _settled(
     each: Placed,
     part: _Part,
+    warp: int,
+    kind: tuple[Kind, Kind] | None,
     occupied: Occupied,
     ends: dict[int, int],
     tally: _Tally,
@@ -210,7 +214,7 @@ def _settled(
         tally.moved[number] = tally.moved.get(number, 0) + 1
     if each.is_shortened:
         tally.shortened[number] = tally.shortened.get(number, 0) + 1
-    error = _error(moved, part, abs(start - each.start))
+    error = _error(moved, part, warp, kind, abs(start - each.start))
     tally.errors.setdefault(number, []).extend(error for _ in each.block.marks)
     times = (moved.start, moved.end)
     return [
@@ -219,9 +223,12 @@ def _settled(
     ]
 
 
-def _error(moved: Placed, part: _Part, by: int) -> int:
+def _error(moved: Placed, part: _Part, warp: int, kind: tuple[Kind, Kind] | None, by: int) -> int:
     """The smaller of what the launches say of each other and what the anchors around allow."""
     more = [part.errors.of(mark) for mark in moved.block.marks]
     if moved.is_shortened or None in more:
         return moved.bound
-    return min(round(max(each for each in more if each is not None)) + moved.slack + by + 2, moved.bound)
+    # What a gap varies by may fall before a record as well as after it, also where no launch happened to show it.
+    of_gap = part.agreed.largest.get((warp, kind), 0) if kind is not None else 0
+    largest = max(of_gap, *(each for each in more if each is not None))
+    return min(round(largest) + moved.slack + by + 2, moved.bound)

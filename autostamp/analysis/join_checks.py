@@ -18,6 +18,9 @@ from autostamp.model.replay import Refusal
 Launches: TypeAlias = Sequence[Mapping[int, Track]]
 """The tracks of one set's launches by warp."""
 
+GapKind: TypeAlias = tuple[int, tuple[Kind, Kind]]
+"""A warp, and what records a gap lies between, whichever iteration."""
+
 ENOUGH: Final = 48
 """Samples of a difference from which its largest is taken for what can come. They are not independent: one launch gives many."""
 
@@ -29,9 +32,13 @@ ROUNDING: Final = 4
 
 
 class Agreement(NamedTuple):
-    """What the anchors of one set say against the reference: noise and shift of its gaps by kind of gap, in cycles."""
+    """What the anchors of one set say against the reference, in cycles.
 
-    shifts: Mapping[tuple[int, tuple[Kind, Kind]], int]
+    By warp and kind of gap: the shift of its median, and the largest difference of one gap between two launches of one set.
+    """
+
+    shifts: Mapping[GapKind, int]
+    largest: Mapping[GapKind, int]
     noise: int
     refusal: Refusal | None = None
 
@@ -73,6 +80,7 @@ def agreement(
     """
     gaps = _gaps(reference, other)
     shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}
+    largest = {(gap.warp, gap.kind): round(gap.largest) for gap in gaps}
     noises = [gap.noise for gap in gaps if gap.is_known]
     noise = round(float(np.median(noises))) if noises else 0
     for gap in gaps:
@@ -84,8 +92,8 @@ def agreement(
                 f"in warp {gap.warp} the time from {names} is {gap.median + gap.shift:,.0f} cycles, {gap.median:,.0f} in the "
                 f"reference; two launches of one set differ by {own:,.0f}"
             )
-            return Agreement(shifts, noise, Refusal(number, "AS8121", detail))
-    return Agreement(shifts, noise, _phases(number, reference, other, allowance))
+            return Agreement(shifts, largest, noise, Refusal(number, "AS8121", detail))
+    return Agreement(shifts, largest, noise, _phases(number, reference, other, allowance))
 
 
 class _Gap(NamedTuple):
@@ -97,6 +105,7 @@ class _Gap(NamedTuple):
     shift: float
     noise: float
     is_known: bool
+    largest: float
 
 
 def _gaps(reference: Launches, other: Launches) -> list[_Gap]:
@@ -130,7 +139,7 @@ def _phases(number: int, reference: Launches, other: Launches, allowance: float)
             _times(launches, warp, chain) - _times(launches, base, chains[base]) for launches in (reference, other)
         )
         period = float(np.median(np.diff(_times(reference, base, chains[base]), axis=1)))
-        phase, shift, noise, is_known = _difference(first, second)
+        phase, shift, noise, is_known, _ = _difference(first, second)
         if is_known and abs(shift) > 2 * noise + allowance * max(period, abs(phase)) + ROUNDING:
             detail = (
                 f"warp {warp} comes {phase + shift:,.0f} cycles after warp {base}, {phase:,.0f} in the reference; "
@@ -140,14 +149,14 @@ def _phases(number: int, reference: Launches, other: Launches, allowance: float)
     return None
 
 
-def _difference(first: NDArray[np.int64], second: NDArray[np.int64]) -> tuple[float, float, float, bool]:
-    """Median of the first, shift from it to the second, noise and whether that rests on enough differences.
+def _difference(first: NDArray[np.int64], second: NDArray[np.int64]) -> tuple[float, float, float, bool, float]:
+    """Median of the first, shift from it to the second, noise, whether it rests on enough differences, and the largest of those.
 
     Rows are launches, columns iterations. The noise is the 95th percentile of the difference between two launches of one set.
     """
     apart = np.concatenate([np.abs(rows - np.roll(rows, 1, axis=0)).ravel() for rows in (first, second)])
     shift = float(np.median(np.median(second, axis=0) - np.median(first, axis=0)))
-    return float(np.median(first)), shift, float(np.percentile(apart, 95)), apart.size >= ENOUGH
+    return float(np.median(first)), shift, float(np.percentile(apart, 95)), apart.size >= ENOUGH, float(apart.max())
 
 
 def _common(reference: Launches, other: Launches) -> dict[int, tuple[Mark, ...]]:

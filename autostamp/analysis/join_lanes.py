@@ -72,8 +72,10 @@ class Anchors:
         """The gap of a time of the first track: the number of the anchor before it, -1 before all."""
         return bisect_right(self.there, cycles) - 1
 
-    def kind(self, gap: int) -> tuple[Kind, Kind]:
-        """What a gap lies between, whichever iteration."""
+    def kind(self, gap: int) -> tuple[Kind, Kind] | None:
+        """What a gap lies between, whichever iteration; None before the first and after the last anchor."""
+        if not 0 <= gap < len(self.marks) - 1:
+            return None
         before, after = self.marks[gap], self.marks[gap + 1]
         return Kind(before.instance, before.kind), Kind(after.instance, after.kind)
 

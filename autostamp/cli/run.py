@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from autostamp.cli.options import no_color_option, quiet_option
-from autostamp.cli.run_replay import LAUNCHES, ReplayChoices, replay_options, run_replays
 from autostamp.cli.run_native import NativeChoices, native_options, refuse, run_native
+from autostamp.cli.run_replay import LAUNCHES, ReplayChoices, replay_options, run_replays
 from autostamp.cli.selection import placed, placement_options, selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
@@ -129,9 +129,9 @@ def command(
         is_python = _is_python(program) and not native
         python, arguments = _split(program) if _is_python(program) else ([], list(program))
         asked = ReplayChoices(bar, time_pattern, results, build, placement)
-        words = (python, arguments) if is_python else ([], [*python, *arguments])
+        parts = (python, arguments) if is_python else ([], [*python, *arguments])
         chosen = targets or _default_targets(arguments)
-        return run_replays(asked.program(words, program, chosen, record, choices), asked, out, quiet=quiet)
+        return run_replays(asked.program(parts, program, chosen, record, choices), asked, out, quiet=quiet)
     asked_for_replays = {"--time": time_pattern, "--results": results, "--build": build}
     refuse([name for name, value in asked_for_replays.items() if value], "for --replay")
     if native or not (compile_only or _is_python(program)):
@@ -146,7 +146,7 @@ def command(
         refuse([name for name, value in given.items() if value], "CUDA C++ is stamped when it is built")
         if repeat > 1 and launch != "last":
             refuse(["--repeat"], "it keeps the last launches, and --launch asks for others")
-        words = [*(part for parts in _split(program) for part in parts)] if _is_python(program) else list(program)
+        words = [word for part in _split(program) for word in part] if _is_python(program) else list(program)
         return run_native(words, program, out, _record_options(capacity, block, repeat), choices, quiet=quiet)
     refuse(
         choices.given, "for programs that hold stamped CUDA C++; with a Python program that loads some, add --native"

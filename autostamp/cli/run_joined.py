@@ -108,7 +108,7 @@ def uncovered(
     found = []
     for key in keys:
         if key not in covered:
-            cost = f"{costs[key].ratio:.3f} × clean" if key in costs else solo.get(key, "unknown")
+            cost = f"{costs[key].ratio:.3f} of the clean time" if key in costs else solo.get(key, "unknown")
             code = (
                 "AS8126" if key in costs else codes.get(key, "AS8101" if key not in placement.uncovered else "AS8126")
             )

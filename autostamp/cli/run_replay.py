@@ -158,6 +158,7 @@ class _Session:
         self._bar = bar
         self._quiet = quiet
         self._runs = 0
+        self._next = 1 + max(each.number for each in placement.sets)
         self._kept: list[tuple[ReplayedSet, list[Path]]] = []
         self._dropped: list[Refusal] = []
         self._costs: dict[str, SetTimes] = {}
@@ -192,11 +193,11 @@ class _Session:
                 known.append(self._once(placement, trial.number, f"set {trial.number}, {len(trial.sites)} sites"))
         clean.append(self._once(placement, 0, "the clean kernel"))
         if clean[0].results != clean[1].results:
-            self._note("AS8129", detail="two clean runs left other files")
+            self._note("AS8129", "two clean runs left other files")
             clean = [replace(each, results=()) for each in clean]
         follow: list[Trial] = []
         for trial in trials:
-            follow += self._settle(trial, clean, outcomes[trial.number], follow)
+            follow += self._settle(trial, clean, outcomes[trial.number])
         return 0, follow
 
     def _once(self, placement: Placement, number: int, what: str) -> Outcome:
@@ -208,9 +209,7 @@ class _Session:
         sys.stderr.flush()
         return replay(self._program, placement, number, self._folder / f"{self._runs:03}_set_{number}")
 
-    def _settle(
-        self, trial: Trial, clean: Sequence[Outcome], outcomes: Sequence[Outcome], follow: Sequence[Trial]
-    ) -> list[Trial]:
+    def _settle(self, trial: Trial, clean: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[Trial]:
         """Keep a set, drop it, or give its halves."""
         from autostamp.analysis.replay_sets import halves, is_within
         from autostamp.model.replay import ReplayedSet
@@ -228,31 +227,22 @@ class _Session:
                 return []
         times = self._times(clean, outcomes)
         if not times.rounds:
-            self._note("AS8127", detail=times.method or "the clean kernel left no time")
+            self._note("AS8127", times.method or "the clean kernel left no time")
         runs = [each.run for each in outcomes if each.run is not None]
         if is_within(times, self._bar):
             launches = sum(_launches(run) for run in runs)
             made = ReplayedSet(trial.number, trial.sites, trial.anchors, launches, times, are_equal)
             self._kept.append((made, runs))
             return []
-        first = 1 + max((each.number for each in (*self._placement.sets, *follow)), default=0)
-        first = max(first, 1 + max((each.number for each, _ in self._kept), default=0))
-        first = max(first, 1 + max((each.number for each in self._dropped), default=0))
-        parts = list(halves(trial, first)) if self._program.can_be_split else []
-        said = f"it takes {times.ratio:.3f} × the clean time, and the bar is {self._bar:.3f}"
+        parts = list(halves(trial, self._next)) if self._program.can_be_split else []
+        said = f"it takes {times.ratio:.3f} of the clean time, and the bar is {self._bar:.3f}"
         if parts:
-            self._notes.append(f"set {trial.number}: {said}: split into sets {first} and {first + 1}")
-            self._dropped_numbers(trial.number)
+            self._notes.append(f"set {trial.number}: {said}: split into sets {parts[0].number} and {parts[1].number}")
+            self._next += len(parts)
             return parts
         self._costs |= {key: times for key, _ in trial.own}
         self._drop(trial.number, "AS8126", said)
         return []
-
-    def _dropped_numbers(self, number: int) -> None:
-        """A split set's number is not given again."""
-        from autostamp.model.replay import Refusal
-
-        self._dropped.append(Refusal(number, "", "split"))
 
     def _times(self, clean: Sequence[Outcome], stamped: Sequence[Outcome]) -> SetTimes:
         from autostamp.analysis.replay_sets import CTA_TIME, times_of
@@ -273,8 +263,8 @@ class _Session:
         self._dropped.append(Refusal(number, code, detail))
         self.findings.append(Diagnostic.of(code, number=number, detail=detail))
 
-    def _note(self, code: str, **fields: object) -> None:
-        finding = Diagnostic.of(code, **fields)
+    def _note(self, code: str, detail: str) -> None:
+        finding = Diagnostic.of(code, detail=detail)
         if finding not in self.findings:
             self.findings.append(finding)
             self._notes.append(f"{finding.code} {finding.message}")
@@ -288,11 +278,11 @@ class _Session:
         for refusal in joined.refusals:
             self._drop(refusal.number, refusal.code, refusal.detail)
         if not any(trace.lanes for trace in joined.traces):
-            reasons = "; ".join(f"set {each.number}: {each.detail}" for each in self._dropped if each.code)
+            reasons = "; ".join(f"set {each.number}: {each.detail}" for each in self._dropped)
             raise AutostampError.of("AS8131", detail=reasons or "no set recorded anything")
         out_of = {each.number for each in joined.refusals}
         sets = tuple(made for made, _ in self._kept if made.number not in out_of)
-        dropped = tuple(each for each in self._dropped if each.code)
+        dropped = tuple(each for each in self._dropped)
         missing = uncovered(self._placement, sets, dropped, self._costs)
         said = Replays(
             REPLAYS_SCHEMA, joined.reference, self._bar, sets, joined.fits, dropped, missing, tuple(self._notes)

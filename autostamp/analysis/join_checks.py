@@ -75,8 +75,9 @@ def agreement(
 ) -> Agreement:
     """Compare each kind of gap between anchors, and each warp's phase against the others.
 
-    A median gap may differ by `allowance` (a share of it, what the set may cost) and by twice the noise: the 95th percentile of
-    the difference between two launches of one set. Where there are fewer than ENOUGH of those, that of the noisiest kind of gap.
+    A median gap may differ by `allowance` (a share of it, what the set may cost) and by the noise: the 95th percentile of the
+    difference of one gap between two launches of one set. Where there are fewer than ENOUGH of those, twice that of the noisiest
+    kind of gap.
     """
     gaps = _gaps(reference, other)
     shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}
@@ -85,8 +86,8 @@ def agreement(
     noise = round(float(np.median(noises))) if noises else 0
     for gap in gaps:
         # What happens once in a launch varies like the rest of the kernel, and a few launches do not show by how much.
-        own = gap.noise if gap.is_known else max([2 * gap.noise, *noises])
-        if abs(gap.shift) > 2 * own + allowance * gap.median + ROUNDING:
+        own = gap.noise if gap.is_known else 2 * max([2 * gap.noise, *noises])
+        if abs(gap.shift) > own + allowance * gap.median + ROUNDING:
             names = " to ".join(_name(each, instances) for each in gap.kind)
             detail = (
                 f"in warp {gap.warp} the time from {names} is {gap.median + gap.shift:,.0f} cycles, {gap.median:,.0f} in the "
@@ -140,7 +141,7 @@ def _phases(number: int, reference: Launches, other: Launches, allowance: float)
         )
         period = float(np.median(np.diff(_times(reference, base, chains[base]), axis=1)))
         phase, shift, noise, is_known, _ = _difference(first, second)
-        if is_known and abs(shift) > 2 * noise + allowance * max(period, abs(phase)) + ROUNDING:
+        if is_known and abs(shift) > noise + allowance * max(period, abs(phase)) + ROUNDING:
             detail = (
                 f"warp {warp} comes {phase + shift:,.0f} cycles after warp {base}, {phase:,.0f} in the reference; "
                 f"two launches of one set differ by {noise:,.0f}"

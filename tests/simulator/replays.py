@@ -9,14 +9,29 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from autostamp.model.manifest import Barrier, Instance, KernelTrace, Payload
+from autostamp.model.manifest import (
+    MANIFEST_VERSION,
+    Barrier,
+    Instance,
+    KernelTrace,
+    Manifest,
+    Payload,
+    SourceFile,
+)
 from autostamp.model.replay import Recording
+from autostamp.model.run import MachineFacts
+from autostamp.model.site import Shape, Site, Span
+from autostamp.model.sync import Kind, Side, StageFrom
 from autostamp.model.trace import Event, Trace
 from autostamp.runtime.decode import decode_region
+from autostamp.runtime.encode import encode_region
+from autostamp.runtime.regions import Recorded
+from autostamp.runtime.store import write_run
 from tests.simulator.kernel import Action, Arrive, Simulation, Wait, Work
 from tests.simulator.region import write_region
-from tests.simulator.tables import SIGNATURE, kernel_trace, signal_row, wait_row
+from tests.simulator.tables import FILE_KEY, SIGNATURE, kernel_trace, signal_row, wait_row
 
 ACQUIRE_K, COMMIT_K, ACQUIRE_V, COMMIT_V = 1, 2, 3, 4
 WAIT_K, GROUP, WAIT_V, RELEASE_K, RELEASE_V = 5, 6, 7, 8, 9
@@ -136,3 +151,43 @@ def by_name(trace: Trace) -> dict[tuple[int, int, str, int], Event]:
         for lane in trace.lanes
         for event in lane.events
     }
+
+
+def replay_manifest(kernel: KernelTrace) -> Manifest:
+    """A manifest of one file with the sites of the kernel's instances, site n on line 10 n; the others are not selected."""
+    sites = tuple(
+        Site(
+            number=row.site,
+            span=Span(100 * row.site, 100 * row.site + 20, 10 * row.site, 5),
+            text=f"site_{row.site}()",
+            method=f"site_{row.site}",
+            owner="",
+            kind=Kind(row.kind),
+            side=Side(row.side),
+            stage_from=StageFrom.NONE,
+            shape=Shape.STATEMENT,
+            function="kernel",
+            barrier="",
+            role=row.role,
+            loop_depth=1,
+        )
+        for row in kernel.instances
+    )
+    source = SourceFile(FILE_KEY, "src/attention.py", "attention", FILE_KEY * 4, sites, (), ())
+    return Manifest(MANIFEST_VERSION, "autostamp 0.1.0", (source,), (kernel,))
+
+
+def key_of_site(site: int) -> str:
+    """The key of a site in `replay_manifest`."""
+    return f"attention.py:{10 * site}:5@{FILE_KEY}"
+
+
+def write_replay(folder: Path, launches: Sequence[Trace], sites: Collection[int]) -> None:
+    """The run folder that a build with these sites alone would have left of the launches."""
+    traces = [replace(with_sites(trace, sites), launch=at) for at, trace in enumerate(launches)]
+    kernel = traces[0].kernel
+    regions = [
+        Recorded(kernel.region, encode_region(replace(trace, kernel=kernel)), at, 0, (0, 0, 0), (1, 1, 1))
+        for at, trace in enumerate(traces)
+    ]
+    write_run(folder, replay_manifest(kernel), regions, MachineFacts(gpu="simulated"), {})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,6 +62,7 @@ class _Report:
             findings=findings,
             predicted=self.predicted,
             launches=self._launches(),
+            replays=self.data.replays,
             **options,
         )
 
@@ -277,7 +278,7 @@ def _analysed(
     data = inputs.read(select_by[1])
     traces = _with_records(select(data, *select_by), inputs.path)
     safety, overhead, case = costs
-    known = read_costs([trace.kernel for trace in traces], safety, overhead, case, inputs.run)
+    known = _with_replays(read_costs([trace.kernel for trace in traces], safety, overhead, case, inputs.run), data)
     say(f"analysing {len(traces)} kernel traces")
     timelines = aligned([analyse(trace, longest=0) for trace in traces], traces)
     pairs: list[Pair] = []
@@ -289,6 +290,16 @@ def _analysed(
         say("holding the prediction against it")
         predicted = prediction.held_against(data, traces, pairs, known[traces[0].kernel.number].time_ratio)
     return _Report(data, traces, pairs, [check(trace) for trace in traces], known, window, predicted)
+
+
+def _with_replays(known: dict[int, Cost], data: RunData) -> dict[int, Cost]:
+    """Of a joined run, the time of its slowest set where no other was given."""
+    from autostamp.report.replays_text import worst_ratio
+
+    worst = worst_ratio(data.replays) if data.replays is not None else None
+    if worst is None:
+        return known
+    return {number: replace(cost, time_ratio=cost.time_ratio or worst) for number, cost in known.items()}
 
 
 def _with_records(traces: Sequence[Trace], run: Path) -> list[Trace]:

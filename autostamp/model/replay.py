@@ -66,9 +66,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class SetTimes:
-    """Kernel time of one set against the clean kernel, from rounds of A/B/B/A. Microseconds; ratios are stamped ÷ clean.
+    """Time of one set against the clean kernel, from runs A/B/B/A: medians in what `method` says, ratios stamped ÷ clean.
 
-    `rounds` is 0, and all else too, where no time was measured. `control` is p90 - p10 of clean ÷ clean.
+    `rounds` is how many times of each there are, 0 where none was measured. `p10` and `p90` are of the ratio, `control` is
+    p90 - p10 of clean ÷ clean.
     """
 
     rounds: int = 0

@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from autostamp.cli import main
@@ -234,5 +236,42 @@ def test_damaged_origins_are_said(bench: Bench, capsys: pytest.CaptureFixture[st
 def test_summary_reads_a_joined_run(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 0
     assert main(["summary", "RUN", "--json"]) == 0
-    kernel = json.loads(capsys.readouterr().out)["kernels"][0]
-    assert {role["role"] for role in kernel["roles"]} == {"load", "mma"}
+    found = json.loads(capsys.readouterr().out)
+    assert {role["role"] for role in found["kernels"][0]["roles"]} == {"load", "mma"}
+    assert [made["times"]["ratio"] for made in found["replays"]["sets"]] == pytest.approx([1.0, 1.0])
+    assert found["replays"]["reference"] == 1
+
+
+def test_the_face_says_sets_ratios_and_what_is_missing(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
+    run()
+    assert main(["summary", "RUN"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "joined from 2 replays, each at most 1.000 of the clean time; the bar was 1.020"
+    assert any(line.startswith("  set 3:") and "1.000 of the clean time" in line for line in lines)
+    assert "    attention.py:70:5: alone 1.170 of the clean time (AS8126)" in lines
+
+
+def test_the_document_has_the_replays_and_fits_its_schema(bench: Bench) -> None:
+    assert run() == 0
+    assert main(["report", "RUN", "-q", "--json", "r.json", "-o", "r.html"]) == 0
+    found = json.loads(Path("r.json").read_text())
+    schema = resources.files("autostamp.report").joinpath("assets", "report.schema.json").read_text("utf-8")
+    jsonschema.Draft202012Validator(json.loads(schema)).validate(found)
+    timeline = found["timelines"][0]
+    assert timeline["cost"]["time_ratio"] == pytest.approx(1.0, abs=0.001)
+    assert found["notes"][0].startswith("joined from 2 replays")
+    consumer = next(row for row in timeline["rows"] if row["warp"] == 1)
+    spans = consumer["spans"]
+    assert set(spans["replay"]) <= {1, 2}
+    stalls = [at for at, state in enumerate(spans["state"]) if state > 0]
+    assert all(spans["length_error"][at] == 0 for at in stalls)
+    assert len(timeline["arrows"]["error"]) == len(timeline["arrows"]["flags"])
+
+
+def test_a_joined_run_compares_with_another(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    Path("RUN").rename("FIRST")
+    assert run() == 0
+    assert main(["diff", "FIRST", "RUN"]) == 0
+    assert "ring" in capsys.readouterr().out

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -88,7 +88,7 @@ def command(
 
     begin = time.monotonic()
     builder = _builder(program, targets, pattern, config.load(Path.cwd(), only, skip))
-    with _progress(quiet=quiet) as say:
+    with closing(builder), _progress(quiet=quiet) as say:
         say("clean and stamped", 0, 2)
         target = builder.target()
         variants = Variants(builder, target, StateFolder.of(os.environ))

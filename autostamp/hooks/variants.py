@@ -59,7 +59,10 @@ class Builder(Protocol):
         """Compile clean and with all stamps, and say what there is. Raises AS8106 and AS8107."""
 
     def build(self, sites: Sites) -> bytes:
-        """The cubin that holds the kernel with exactly these stamps. Raises AS8104."""
+        """The cubin that holds the kernel with exactly these stamps. Called by several threads at once. Raises AS8104."""
+
+    def close(self) -> None:
+        """Let go of what builds need."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variants of a CuTe-DSL kernel: the user's program, run once for each, compiles the kernel and leaves the cubin behind."""
+"""Variants of a CuTe-DSL kernel: the user's program compiles the kernel and leaves the cubin behind."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ import msgspec
 from autostamp.diagnostics import AutostampError
 from autostamp.hooks import caches
 from autostamp.hooks.program import Config, Report
+from autostamp.hooks.server_pool import TIMEOUT_S, ServerError, ServerPool
+from autostamp.hooks.variant_server import ServerConfig
 from autostamp.hooks.variants import Candidate, Sites, Target
 from autostamp.model.manifest import KernelTrace, Manifest
-from autostamp.model.options import InstrumentOptions, RecordOptions, Selection
+from autostamp.model.options import InstrumentOptions, RecordOptions
 from autostamp.model.placement import site_key
 from autostamp.model.sync import Kind
 from autostamp.runtime.manifest_file import read_manifest
@@ -43,6 +45,7 @@ class CuteBuilder:
     pattern: str = "*"
     options: InstrumentOptions = field(default_factory=InstrumentOptions)
     _found: Target | None = None
+    _pool: ServerPool | None = None
 
     def target(self) -> Target:
         """Compile clean and with all stamps. Raises AS8106 where no kernel was stamped, AS8107 where the program fails."""
@@ -61,33 +64,44 @@ class CuteBuilder:
                 digest=digest_of_sources(manifest),
             )
             _holding(cubins, trace.symbol)
+        self._pool = ServerPool(self.python, self.arguments, self._server, _environment)
         return self._found
 
     def build(self, sites: Sites) -> bytes:
         """The cubin with exactly these stamps. Raises AS8104."""
-        assert self._found is not None, "target() comes first"
-        selection = Selection(placed=tuple(sorted(sites)), files=self._found.files)
-        with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
-            try:
-                _, cubins = self._stamped(Path(folder), replace(self.options, selection=selection))
-                return _holding(cubins, self._found.symbol)
-            except AutostampError as error:
-                raise AutostampError.of("AS8104", sites=_listed(sites), detail=error.diagnostic.message) from error
+        assert self._found is not None and self._pool is not None, "target() comes first"
+        try:
+            return _holding(self._pool.build(sites), self._found.symbol)
+        except (ServerError, AutostampError) as error:
+            raise AutostampError.of("AS8104", sites=_listed(sites), detail=str(error)) from error
 
-    def _stamped(self, folder: Path, options: InstrumentOptions) -> tuple[Manifest, Mapping[Path, bytes]]:
-        """Run the program under the hook, compiling only: its manifest and the cubins that it left."""
-        folder.mkdir(parents=True, exist_ok=True)
-        config, report, run = folder / "config.json", folder / "report.json", folder / "run"
-        settings = Config(
+    def close(self) -> None:
+        """End the servers."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def _server(self, dump: Path, requests: int, replies: int) -> ServerConfig:
+        assert self._found is not None
+        selection = replace(self.options.selection, files=self._found.files)
+        settings = self._settings(dump, replace(self.options, selection=selection))
+        return ServerConfig(settings, self._found.symbol, str(dump), requests, replies, TIMEOUT_S)
+
+    def _settings(self, folder: Path, options: InstrumentOptions) -> Config:
+        return Config(
             targets=tuple(self.targets),
-            out=str(run),
-            report=str(report),
+            out=str(folder / "run"),
+            report=str(folder / "report.json"),
             record=RecordOptions(),
             instrument=options,
             compile_only=True,
             command=tuple(self.arguments),
         )
-        config.write_bytes(msgspec.json.encode(settings))
+
+    def _stamped(self, folder: Path, options: InstrumentOptions) -> tuple[Manifest, Mapping[Path, bytes]]:
+        """Run the program under the hook, compiling only: its manifest and the cubins that it left."""
+        folder.mkdir(parents=True, exist_ok=True)
+        config, report, run = folder / "config.json", folder / "report.json", folder / "run"
+        config.write_bytes(msgspec.json.encode(self._settings(folder, options)))
         done = self._run(
             [*self.python, "-m", "autostamp.hooks.program", str(config), *self.arguments], folder / "cubins"
         )
@@ -101,9 +115,7 @@ class CuteBuilder:
 
     def _run(self, command: Sequence[str], dump: Path) -> subprocess.CompletedProcess[str]:
         dump.mkdir(parents=True, exist_ok=True)
-        kept = {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_KEEP_CUBIN": "1", "CUTE_DSL_DUMP_DIR": str(dump)}
-        environment = {**os.environ, **caches.switched_off(), **kept}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
+        return subprocess.run(command, env=_environment(dump), capture_output=True, text=True, errors="replace", check=False)
 
     def _chosen(self, manifest: Manifest) -> KernelTrace:
         """The kernel that matches the pattern; of several, the one with the most stamps."""
@@ -117,6 +129,12 @@ class CuteBuilder:
             detail = f"no stamped kernel matches {self.pattern} (compiled were: {there})"
             raise AutostampError.of("AS8106", detail=detail, hint="Choose one with --kernel.")
         return max(found, key=lambda each: len(each.instances))
+
+
+def _environment(dump: Path) -> dict[str, str]:
+    """The DSL's older and newer switches for keeping cubins, and caches off."""
+    kept = {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_KEEP_CUBIN": "1", "CUTE_DSL_DUMP_DIR": str(dump)}
+    return {**os.environ, **caches.switched_off(), **kept}
 
 
 def _candidates(manifest: Manifest, trace: KernelTrace) -> tuple[Candidate, ...]:

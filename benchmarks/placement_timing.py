@@ -26,6 +26,7 @@ from autostamp.model.options import InstrumentOptions, RecordOptions, Selection
 from autostamp.model.placement import Form, Placement, site_key
 from autostamp.runtime.buffer import NoMemory
 from autostamp.runtime.placement_file import read_placement
+from autostamp.runtime.recorder import RECORDER
 from benchmarks.overhead import COMPILE_ONLY, _fake_tensors
 from benchmarks.overhead_cases import Build, Builds, FlashForward, Shape, TorchMemory
 from benchmarks.overhead_statistics import compare, launches_for
@@ -35,40 +36,11 @@ SHAPE = Shape(1, 128, 4096, 1, 128)
 WARM_UP = 3
 
 
-class Toggle:
-    """Which of the stamps in this process's stamped modules are traced, and in which form."""
-
-    def __init__(self, session: Session) -> None:
-        from autostamp.runtime.cutedsl import stamps
-
-        self._keys = {
-            (file.key, site.number): site_key(file, site) for file in session.files() for site in file.sites
-        }
-        self._stampers = [
-            value
-            for module in list(sys.modules.values())
-            if isinstance(value := getattr(module, "_as", None), stamps.Stamper)
-        ]
-        self._on: frozenset[tuple[str, int]] = frozenset()
-        start, see = stamps.Stamper._start, stamps.Stamper.see
-
-        def start_if_on(this: Any, site: int, *arguments: Any) -> None:
-            if (this._key, site) in self._on:
-                start(this, site, *arguments)
-
-        def see_if_on(this: Any, site: int, value: Any, *arguments: Any, **named: Any) -> Any:
-            return see(this, site, value, *arguments, **named) if (this._key, site) in self._on else value
-
-        stamps.Stamper._start = start_if_on  # type: ignore[method-assign]
-        stamps.Stamper.see = see_if_on  # type: ignore[method-assign]
-
-    def choose(self, sites: Collection[tuple[str, Form]]) -> None:
-        """Trace exactly these from now on."""
-        forms = dict(sites)
-        self._on = frozenset(place for place, key in self._keys.items() if key in forms)
-        for stamper in self._stampers:
-            named = {number: forms[key] for (file, number), key in self._keys.items() if file == stamper._key and key in forms}
-            stamper._forms = {number: form for number, form in named.items() if form is not Form.BOTH}
+def choose(session: Session, sites: Collection[tuple[str, Form]]) -> None:
+    """Trace exactly these of the stamps in this process's stamped modules from now on."""
+    forms = dict(sites)
+    places = {(file.key, site.number): site_key(file, site) for file in session.files() for site in file.sites}
+    RECORDER.forms = {place: forms[key] for place, key in places.items() if key in forms}
 
 
 def main() -> int:
@@ -106,13 +78,12 @@ def _sets(placement: Placement, session: Session, dump: Path, options: argparse.
         case.prepare()
         case.launch({})
     _keep(dump, options.out / "clean.cubin")
-    toggle = Toggle(session)
     rows: list[dict[str, Any]] = []
     for chosen in placement.sets:
         if time.monotonic() - begin > options.seconds:
             say(f"stopped before set {chosen.number}: out of time")
             break
-        toggle.choose(chosen.sites)
+        choose(session, chosen.sites)
         builds.kept[Build.STAMPED].clear()
         row: dict[str, Any] = {"set": chosen.number, "sites": [[key, form.value] for key, form in chosen.sites]}
         with builds.use(Build.STAMPED) as kept:

@@ -55,7 +55,7 @@ def run(config: Config, arguments: list[str]) -> int:
     try:
         session.open()
         try:
-            _execute(arguments, session.loaded, config.targets)
+            execute(arguments, session.loaded, config.targets)
         except SystemExit as request:
             status = _status(request)
         except BaseException:
@@ -71,7 +71,7 @@ def run(config: Config, arguments: list[str]) -> int:
     return status
 
 
-def _execute(arguments: list[str], loaded: Loaded, targets: tuple[str, ...]) -> None:
+def execute(arguments: list[str], loaded: Loaded, targets: tuple[str, ...]) -> None:
     """What `python script.py args` or `python -m module args` does, with the script itself stamped when it is a target."""
     if arguments[0] == "-m":
         sys.argv = arguments[1:]

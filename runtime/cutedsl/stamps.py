@@ -94,6 +94,7 @@ class Stamper:
         options = RECORDER.options
         function = mlir.enclosing_function()
         symbol = mlir.symbol(function)
+        RECORDER.at_kernel(symbol)
         if buffer is None:
             region = RECORDER.region((self._key, kernel, symbol, mlir.type_of(function), _configuration(frame)))
             number, base, high = region.number, region.address, region.address >> 32
@@ -168,7 +169,7 @@ class Stamper:
         A site whose receiver is itself a sync call is opened here, after that call; `waits` says that it is a wait.
         """
         lane = _current()
-        if lane is None:
+        if lane is None or self._form(site) is None:
             return value
         is_opened = not lane.open or lane.open[-1].site != site
         entry = self._push(lane, site, is_wait=waits) if is_opened else lane.open[-1]
@@ -191,7 +192,7 @@ class Stamper:
 
         With no lane bound it is `function` itself.
         """
-        if _current() is None:
+        if _current() is None or self._form(site) is None:
             return function
 
         @functools.wraps(function)
@@ -209,7 +210,7 @@ class Stamper:
         Python evaluates arguments from left to right, so the first stamp comes before the call wherever the call stands.
         """
         lane = _current()
-        if lane is not None:
+        if lane is not None and self._form(site) is not None:
             waits = any(entry.site == site and entry.is_wait for entry in lane.open)
             self._finish(site, "exit" if waits else "signal")
         return value
@@ -221,9 +222,15 @@ class Stamper:
         lane.open.append(entry)
         return entry
 
+    def _form(self, site: int) -> Form | None:
+        """The form in which a site is stamped; None where it is not to be."""
+        if RECORDER.forms is not None:
+            return RECORDER.forms.get((self._key, site))
+        return self._forms.get(site, Form.BOTH)
+
     def _start(self, site: int, is_wait: bool, receiver: Any, operand: dict[str, Any]) -> None:
         lane = _current()
-        if lane is None:
+        if lane is None or self._form(site) is None:
             return
         is_later = operand.pop("later", False)
         entry = self._push(lane, site, is_wait=is_wait)
@@ -237,7 +244,7 @@ class Stamper:
 
     def _enter(self, lane: _Lane, entry: _Open) -> None:
         """Stamp before a wait. What is only known later, or has no stamp before it, goes into the stamp after it."""
-        if self._forms.get(entry.site) is Form.EXIT:
+        if self._form(entry.site) is Form.EXIT:
             entry.is_late = True
             return
         event = lane.builder.event()
@@ -267,7 +274,7 @@ class Stamper:
 
     def _finish(self, site: int, stamp: str) -> None:
         lane = _current()
-        if lane is None or all(entry.site != site for entry in lane.open):
+        if lane is None or self._form(site) is None or all(entry.site != site for entry in lane.open):
             return
         while lane.open[-1].site != site:
             lane.open.pop()
@@ -277,7 +284,7 @@ class Stamper:
             lane.open[-1].is_deferred |= is_deferred
         if entry.is_muted or not entry.instance:
             return
-        if entry.is_wait and self._forms.get(site) is Form.ENTER:
+        if entry.is_wait and self._form(site) is Form.ENTER:
             if entry.is_late:
                 # No record was left to carry what was learnt after it.
                 lane.builder.put(entry.instance, payload=Payload.NONE)

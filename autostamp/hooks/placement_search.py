@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for replay sets: each site alone, then sets that stay near clean together.
+
+What a set costs is not the sum of what its sites cost, so every set that is proposed was compiled. The base of every set are
+the anchors and all sites that change nothing; the other sites are packed onto it by halving what does not fit together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from autostamp.hooks.variants import Candidate, Measured, Sites, Target, Variants
+from autostamp.model.placement import PLACEMENT_SCHEMA, Effect, Form, PlacedSite, Placement, ReplaySet
+from autostamp.passes import schedule_features
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass
+class Search:
+    """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` (time.monotonic).
+
+    Afterwards `unanchored` has the roles for which no site can serve as an anchor, and `is_complete` is False where time ran out.
+    """
+
+    variants: Variants
+    jobs: int = 1
+    limit: float = field(default_factory=lambda: schedule_features.weights().near_clean)
+    deadline: float = float("inf")
+    progress: Progress = lambda _what, _done, _all: None
+    unanchored: tuple[str, ...] = ()
+    is_complete: bool = True
+
+    def run(self) -> Placement:
+        """The placement, as far as the budget reaches."""
+        target = self.variants.target
+        solos = self._solos(target.candidates)
+        usable = [each for each in solos if self._is_good(self._known(frozenset({(each.key, each.form)})))]
+        anchors = self._anchors(target, usable)
+        base = self._base(usable, anchors)
+        rest = [each for each in usable if (each.key, each.form) not in base]
+        packed = self._packed(base, [(each.key, each.form) for each in rest])
+        sets = [sites for sites in packed if self._measured(sites) is not None]
+        placed = {key for sites in sets for key, _ in sites}
+        return Placement(
+            schema_version=PLACEMENT_SCHEMA,
+            kernel=target.symbol,
+            digest=target.digest,
+            sites=tuple(solos),
+            sets=tuple(self._set(number, sites, anchors) for number, sites in enumerate(sets, 1)),
+            uncovered=tuple(each.key for each in target.candidates if each.key not in placed),
+            compiles=self.variants.compiles,
+            complete=self.is_complete,
+            files=target.files,
+        )
+
+    def _solos(self, candidates: Sequence[Candidate]) -> list[PlacedSite]:
+        """Every site alone: with both stamps, and a wait that perturbs so with one, in the form that moves least."""
+        self._compile("sites", [frozenset({(each.key, Form.BOTH)}) for each in candidates])
+        moving = [
+            each
+            for each in candidates
+            if each.is_wait and not self._is_good(self._known(frozenset({(each.key, Form.BOTH)})))
+        ]
+        self._compile("forms", [frozenset({(each.key, form)}) for each in moving for form in (Form.ENTER, Form.EXIT)])
+        found = []
+        for each in candidates:
+            forms = [Form.BOTH, Form.ENTER, Form.EXIT] if each in moving else [Form.BOTH]
+            known = [(form, made) for form in forms if (made := self._known(frozenset({(each.key, form)}))) is not None]
+            if known:
+                form, best = min(known, key=lambda item: item[1].features.distance)
+                if not self._is_good(best):  # no form helps: say what the site costs in full
+                    form, best = known[0]
+                found.append(PlacedSite(each.key, form, schedule_features.effect(best.features), best.features))
+        return found
+
+    def _anchors(self, target: Target, usable: Sequence[PlacedSite]) -> tuple[str, ...]:
+        """For each role the site in its main loop that moves least: visited every iteration, stamped in every set."""
+        found: list[str] = []
+        missing: list[str] = []
+        roles = {each.key: each.roles for each in target.candidates}
+        for role in dict.fromkeys(role for each in target.candidates for role in each.roles if role):
+            of_role = [each for each in usable if roles[each.key] == (role,) and self._is_in_loop(each)]
+            if of_role:
+                best = min(of_role, key=lambda each: (each.form is not Form.BOTH, each.features.distance))
+                found.append(best.key)
+            else:
+                missing.append(role)
+        self.unanchored = tuple(missing)
+        return tuple(found)
+
+    def _is_in_loop(self, site: PlacedSite) -> bool:
+        made = self._known(frozenset({(site.key, site.form)}))
+        return made is not None and bool(made.roles)
+
+    def _base(self, usable: Sequence[PlacedSite], anchors: Sequence[str]) -> Sites:
+        """The anchors with all sites that are free alone, if they are near clean together; else less."""
+        forms = {each.key: each.form for each in usable}
+        fixed = frozenset((key, forms[key]) for key in anchors)
+        free = frozenset((each.key, each.form) for each in usable if each.effect is Effect.FREE)
+        for sites in (fixed | free, fixed):
+            if self._is_good(self._measured(sites)):
+                return sites
+        kept: Sites = frozenset()
+        for key in anchors:
+            if self._is_good(self._measured(kept | {(key, forms[key])})):
+                kept |= {(key, forms[key])}
+        return kept
+
+    def _packed(self, base: Sites, rest: Sequence[tuple[str, Form]]) -> list[Sites]:
+        """Sets that hold the base and together all of `rest`, as few as halving and merging find."""
+        groups = self._split(base, list(rest))
+        merged: list[Sites] = []
+        for group in sorted(groups, key=len, reverse=True):
+            for index, other in enumerate(merged):
+                if self._is_good(self._measured(base | other | group)):
+                    merged[index] = other | group
+                    break
+            else:
+                merged.append(group)
+        merged = self._moved(base, merged)
+        return [base | group for group in merged] or ([base] if base else [])
+
+    def _split(self, base: Sites, rest: list[tuple[str, Form]]) -> list[Sites]:
+        """Groups that each stay near clean on the base; a site that does so with nothing else is left out."""
+        if not rest:
+            return []
+        if self._is_good(self._measured(base | frozenset(rest))):
+            return [frozenset(rest)]
+        if len(rest) == 1:
+            return []
+        half = len(rest) // 2
+        parts = rest[:half], rest[half:]
+        self._compile("sets", [base | frozenset(part) for part in parts])
+        return [group for part in parts for group in self._split(base, part)]
+
+    def _moved(self, base: Sites, groups: list[Sites]) -> list[Sites]:
+        """The smallest groups dissolved, where each of their sites fits into another one."""
+        groups = sorted(groups, key=len, reverse=True)
+        while len(groups) > 1:
+            others = list(groups[:-1])
+            for site in sorted(groups[-1]):
+                fitting = (n for n, each in enumerate(others) if self._is_good(self._measured(base | each | {site})))
+                index = next(fitting, None)
+                if index is None:
+                    return groups
+                others[index] |= {site}
+            groups = others
+        return groups
+
+    def _compile(self, what: str, wanted: Iterable[Sites]) -> None:
+        """Compile what is not known yet, a batch of `jobs` at a time, until the deadline."""
+        every = list(dict.fromkeys(wanted))
+        for start in range(0, len(every), self.jobs):
+            self.progress(what, start, len(every))
+            if self._is_late():
+                return
+            self.variants.measure_all(every[start : start + self.jobs], self.jobs)
+        self.progress(what, len(every), len(every))
+
+    def _measured(self, sites: Sites) -> Measured | None:
+        """The variant, compiled if there is time."""
+        known = self._known(sites)
+        if known is not None or self._is_late():
+            return known
+        self.progress("sets", self.variants.compiles, 0)
+        return self.variants.measure(sites)
+
+    def _known(self, sites: Sites) -> Measured | None:
+        return self.variants.known(sites)
+
+    def _is_good(self, made: Measured | None) -> bool:
+        return made is not None and made.features.distance <= self.limit
+
+    def _is_late(self) -> bool:
+        late = time.monotonic() > self.deadline
+        if late:
+            self.is_complete = False
+        return late
+
+    def _set(self, number: int, sites: Sites, anchors: Sequence[str]) -> ReplaySet:
+        made = self.variants.measure(sites)
+        assert made is not None
+        keys = {key for key, _ in sites}
+        return ReplaySet(number, tuple(sorted(sites)), tuple(key for key in anchors if key in keys), made.features)

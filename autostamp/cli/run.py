@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from autostamp.cli.options import no_color_option, quiet_option
+from autostamp.cli.replay_options import LAUNCHES, ReplayChoices, replay_options
 from autostamp.cli.run_native import NativeChoices, native_options, refuse, run_native
-from autostamp.cli.run_replay import LAUNCHES, ReplayChoices, replay_options, run_replays
+from autostamp.cli.run_replay import run_replays
 from autostamp.cli.selection import placed, placement_options, selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
 if TYPE_CHECKING:
-    from autostamp.model.options import Block, Blocks, RecordOptions
+    from autostamp.model.options import Block, Blocks, InstrumentOptions, RecordOptions
 
 CAPACITY: Final = 4096
 CAPACITY_OF_ALL: Final = 1024
@@ -151,22 +152,44 @@ def command(
     refuse(
         choices.given, "for programs that hold stamped CUDA C++; with a Python program that loads some, add --native"
     )
+    from autostamp.cli import config
+
+    return _run_python(
+        program,
+        targets,
+        out,
+        _record_options(capacity, block, repeat, with_payload=not no_stage),
+        config.load(Path.cwd(), only, skip, placed(placement, set_number)),
+        compile_only=compile_only,
+        quiet=quiet,
+    )
+
+
+def _run_python(
+    program: tuple[str, ...],
+    targets: tuple[str, ...],
+    out: Path,
+    record: RecordOptions,
+    instrument: InstrumentOptions,
+    *,
+    compile_only: bool,
+    quiet: bool,
+) -> int:
+    """Run a Python program inside a session, in the interpreter that it names."""
     import msgspec
 
-    from autostamp.cli import config
     from autostamp.hooks import caches
     from autostamp.hooks.program import Config, Report
 
     python, arguments = _split(program)
-    chosen = targets or _default_targets(arguments)
     with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
         files = Path(folder) / "config.json", Path(folder) / "report.json"
         settings = Config(
-            targets=chosen,
+            targets=targets or _default_targets(arguments),
             out=str(out.resolve()),
             report=str(files[1]),
-            record=_record_options(capacity, block, repeat, with_payload=not no_stage),
-            instrument=config.load(Path.cwd(), only, skip, placed(placement, set_number)),
+            record=record,
+            instrument=instrument,
             compile_only=compile_only,
             command=program,
         )

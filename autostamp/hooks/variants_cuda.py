@@ -45,13 +45,11 @@ class CudaBuilder:
         """Compile clean and with all stamps. Raises AS8106 where no kernel was stamped, AS8107 where nvcc fails."""
         with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
             output = Path(folder, "clean.cubin")
-            done = subprocess.run(
-                self._command(output), capture_output=True, text=True, errors="replace", check=False
-            )
+            done = subprocess.run(self._command(output), capture_output=True, text=True, errors="replace", check=False)
             if done.returncode or not output.is_file():
                 raise AutostampError.of("AS8107", detail=_said(done))
             clean = output.read_bytes()
-            stamped, manifest = self._stamped(Path(folder), None)
+            _, manifest = self._stamped(Path(folder), None)
         kernel = max(
             (each for file in manifest.files for each in file.kernels if fnmatchcase(each.name, self.pattern)),
             key=lambda each: len(each.reaches),
@@ -73,9 +71,7 @@ class CudaBuilder:
             symbol=_symbol(clean, kernel.name),
             clean=clean,
             candidates=tuple(
-                Candidate(
-                    site_key(file, site), (site.role,) if site.role else (), site.kind is Kind.WAIT, site.text
-                )
+                Candidate(site_key(file, site), (site.role,) if site.role else (), site.kind is Kind.WAIT, site.text)
                 for file, site in sites
             ),
             files=tuple(sorted(file.key for file in manifest.files)),
@@ -108,9 +104,7 @@ class CudaBuilder:
             environment |= {"AUTOSTAMP_ONLY": " ".join(self.options.selection.only)}
             environment |= {"AUTOSTAMP_SKIP": " ".join(self.options.selection.skip)}
         command = [sys.executable, "-m", "autostamp", "nvcc", "--", *self._command(output)]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, errors="replace", check=False
-        )
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode or not output.is_file():
             raise AutostampError.of("AS8107", detail=_said(done))
         notes = [each for each in StateFolder(state).notes() if each.outcome is Outcome.STAMPED]

@@ -69,7 +69,8 @@ class CuteBuilder:
 
     def build(self, sites: Sites) -> bytes:
         """The cubin with exactly these stamps. Raises AS8104."""
-        assert self._found is not None and self._pool is not None, "target() comes first"
+        assert self._found is not None, "target() comes first"
+        assert self._pool is not None
         try:
             return _holding(self._pool.build(sites), self._found.symbol)
         except (ServerError, AutostampError) as error:
@@ -115,7 +116,9 @@ class CuteBuilder:
 
     def _run(self, command: Sequence[str], dump: Path) -> subprocess.CompletedProcess[str]:
         dump.mkdir(parents=True, exist_ok=True)
-        return subprocess.run(command, env=_environment(dump), capture_output=True, text=True, errors="replace", check=False)
+        return subprocess.run(
+            command, env=_environment(dump), capture_output=True, text=True, errors="replace", check=False
+        )
 
     def _chosen(self, manifest: Manifest) -> KernelTrace:
         """The kernel that matches the pattern; of several, the one with the most stamps."""
@@ -147,9 +150,7 @@ def _candidates(manifest: Manifest, trace: KernelTrace) -> tuple[Candidate, ...]
     for (key, number), reached in roles.items():
         site = next(each for each in files[key].sites if each.number == number)
         text = " ".join(site.text.split())
-        found.append(
-            Candidate(site_key(files[key], site), tuple(dict.fromkeys(reached)), site.kind is Kind.WAIT, text)
-        )
+        found.append(Candidate(site_key(files[key], site), tuple(dict.fromkeys(reached)), site.kind is Kind.WAIT, text))
     if not found:
         detail = f"{trace.kernel} reaches no site"
         raise AutostampError.of("AS8106", detail=detail, hint="Name the modules of its helpers with --instrument, too.")

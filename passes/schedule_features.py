@@ -9,8 +9,9 @@ streams of exponentials and matrix instructions.
 from __future__ import annotations
 
 import math
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -25,6 +26,11 @@ from autostamp.passes.loop_waits import allowed
 
 REGISTER_UNIT: Final = 8
 """Registers per thread are allocated in this granularity (256 per warp: CUDA C++ Programming Guide, occupancy)."""
+
+MMA_RATE: Final = 2048
+"""Multiply-adds of 16-bit operands a cycle and SM on sm_90: 4096 FLOP/clk/SM (NVIDIA H100 data sheet: 989.4 TFLOPS at 1830 MHz
+on 132 SMs). Of later architectures only the order of sites matters, which a rate does not change.
+"""
 
 _NAMES: Final = {
     "SYNCS": "mbarrier", "BAR": "barrier", "DEPBAR": "bulk group", "WARPGROUP": "wait_group", "WARPSYNC": "warp barrier",
@@ -61,7 +67,8 @@ class Stream:
 
     A wait for a group stands after so many exponentials since the group wait before it in the trip, or matrix instructions
     where a trip has no exponentials; another wait after so many matrix instructions of the trip. `waits` maps a name to that
-    position and the number of such instructions in a trip; `work` is the trip's exponentials and matrix instructions.
+    position and the number of such instructions in a trip; `work` is the trip's exponentials and matrix instructions;
+    `cycles` estimates how long a trip is: its instructions, or its matrix instructions at full rate.
     """
 
     trip: tuple[Instruction, ...]
@@ -70,6 +77,7 @@ class Stream:
     waits: Mapping[str, tuple[int, int]]
     work: int
     stamps: int
+    cycles: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +146,18 @@ def _stream(loop: LoopReport, trip: tuple[Instruction, ...], stamped: Sequence[I
         else:
             waits[name] = (product, products)
     clocks = sum(each.is_clock_read for each in stamped)
-    return Stream(trip, len(stamped), loop.copies, waits, exponentials + products, clocks)
+    busy = sum(each.count * each.m * each.n * each.k * _bits(each.dtype) / 16 for each in loop.facts.mma) / MMA_RATE
+    return Stream(
+        trip, len(stamped), loop.copies, waits, exponentials + products, clocks, max(len(trip), float(busy), 1.0)
+    )
+
+
+def _bits(dtype: str) -> int:
+    """Bits of an operand: an instruction on narrower ones is deeper by as much, and takes as long."""
+    match = re.search(r"\d+", dtype.partition(",")[0])
+    if dtype.startswith(("e4m3", "e5m2")):
+        return 8
+    return int(match[0]) if match else 16
 
 
 def _name(wait: Instruction) -> str:
@@ -146,7 +165,7 @@ def _name(wait: Instruction) -> str:
     return f"{name}({allowed(wait)})" if name == "wait_group" else name
 
 
-def _unused(name: str, used: Mapping[str, int]) -> str:
+def _unused(name: str, used: Collection[str]) -> str:
     number = 1
     while (found := name if number == 1 else f"{name} {number}") in used:
         number += 1
@@ -154,18 +173,18 @@ def _unused(name: str, used: Mapping[str, int]) -> str:
 
 
 def parts(clean: Outline, stamped: Outline) -> Parts:
-    """The differences of two builds of one kernel. A main loop without its counterpart counts as all moved."""
-    roles = dict.fromkeys([*clean.streams, *stamped.streams])
-    pairs = [(clean.streams.get(role), stamped.streams.get(role)) for role in roles]
-    both = [(one, other) for one, other in pairs if one is not None and other is not None]
-    is_lost = len(both) < len(pairs)
+    """The differences of two builds of one kernel. A main loop of the clean one without its counterpart counts as all moved; one
+    that only the stamped build has is the stamps' own: binding a lane of CUDA C++ copies the kernel's name.
+    """
+    both = [(one, stamped.streams[role]) for role, one in clean.streams.items() if role in stamped.streams]
+    is_lost = len(both) < len(clean.streams)
     saturation = weights().saturation
     # Of a loop without exponentials and matrix instructions (a producer's) only the waits and the unrolling count: it has time.
     busy = [pair for pair in both if pair[0].work] or both
     return Parts(
         order=1.0 if is_lost else _disorder(clean, stamped, busy),
         waits=max([float(is_lost), *(min(1.0, _shift(*pair) / saturation) for pair in both)]),
-        trip=max([0.0, *(other.length / one.length - 1 for one, other in busy)]),
+        trip=max([0.0, *((other.length - one.length) / one.cycles for one, other in busy)]),
         unroll=max([0.0, *(abs(math.log2(_growth(*pair))) for pair in both)]),
         registers=float(max(0, _units(stamped.facts) - _units(clean.facts))),
         spills=float(max(0, stamped.spill_bytes - clean.spill_bytes)),
@@ -188,7 +207,9 @@ def _shift(clean: Stream, stamped: Stream) -> float:
     """How far the wait that moved most did, as a share of a trip's work; 1 where a wait has no counterpart."""
     if clean.waits.keys() != stamped.waits.keys():
         return 1.0
-    return max((abs(stamped.waits[name][0] - at) / max(total, 1) for name, (at, total) in clean.waits.items()), default=0)
+    return max(
+        (abs(stamped.waits[name][0] - at) / max(total, 1) for name, (at, total) in clean.waits.items()), default=0
+    )
 
 
 def _growth(clean: Stream, stamped: Stream) -> float:

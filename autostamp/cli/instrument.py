@@ -83,6 +83,8 @@ def command(
     rdc: bool,
     only: tuple[str, ...],
     skip: tuple[str, ...],
+    placement: Path | None,
+    set_number: int | None,
     as_json: bool,
     quiet: bool,
 ) -> int:

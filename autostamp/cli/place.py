@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`autostamp place -- python bench.py`, `-- nvcc ... kernel.cu`, or of a RUN: where stamps may stand without moving the kernel."""
+"""`autostamp place -- python bench.py`, `-- nvcc ... kernel.cu`, or a RUN: where stamps may stand without moving the kernel."""
 
 from __future__ import annotations
 
@@ -155,11 +155,11 @@ def _of_run(run: Path, targets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple
     from autostamp.runtime.store import load_run
 
     data = load_run(run)
-    if not data.machine.command:
+    if not data.facts.command:
         hint = "Give the command itself: autostamp place -- python bench.py."
         raise AutostampError.of("AS8106", detail=f"{run} does not say by which command it was made", hint=hint)
     files = tuple(dict.fromkeys(file.path for file in data.manifest.files))
-    return tuple(data.machine.command), targets or files
+    return tuple(data.facts.command), targets or files
 
 
 @contextmanager

@@ -102,7 +102,7 @@ class Search:
         fixed = frozenset((key, forms[key]) for key in anchors)
         free = frozenset((each.key, each.form) for each in usable if each.effect is Effect.FREE)
         for sites in (fixed | free, fixed):
-            if self._is_good(self._measured(sites)):
+            if sites and self._is_good(self._measured(sites)):
                 return sites
         kept: Sites = frozenset()
         for key in anchors:

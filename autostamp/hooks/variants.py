@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeAlias
 from autostamp import __version__
 from autostamp.diagnostics import AutostampError
 from autostamp.hooks.state import StateFolder, write_whole
+from autostamp.model.cubin import CubinFacts
 from autostamp.model.placement import Form, ScheduleFeatures
 from autostamp.passes import schedule_features
 from autostamp.runtime import cubin
@@ -30,7 +31,7 @@ STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py"))
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A site that a kernel reaches: its key, the roles that reach it (empty: none is known), whether it is a wait, and its text."""
+    """A site that a kernel reaches: its key, the roles that reach it (empty: none is known), whether it waits, and its text."""
 
     key: str
     roles: tuple[str, ...]
@@ -136,8 +137,8 @@ class Variants:
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _kernel(data: bytes, symbol: str) -> cubin.CubinFacts:
-    """The kernel of a cubin by its name: or by the name that a threaded parameter lengthens. Raises AS8104 where it is missing."""
+def _kernel(data: bytes, symbol: str) -> CubinFacts:
+    """The kernel of a cubin by its name, or by the name that a threaded parameter lengthens. Raises AS8104."""
     kernels = cubin.read(data)
     named = [each for each in kernels if each.kernel == symbol]
     begun = [each for each in kernels if each.kernel.startswith(symbol) or symbol.startswith(each.kernel)]

@@ -49,7 +49,7 @@ class CudaBuilder:
             if done.returncode or not output.is_file():
                 raise AutostampError.of("AS8107", detail=_said(done))
             clean = output.read_bytes()
-            stamped, manifest = self._stamped(Path(folder), None)
+            _, manifest = self._stamped(Path(folder), None)
         kernel = max(
             (each for file in manifest.files for each in file.kernels if fnmatchcase(each.name, self.pattern)),
             key=lambda each: len(each.reaches),

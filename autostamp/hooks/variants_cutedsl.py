@@ -69,7 +69,8 @@ class CuteBuilder:
 
     def build(self, sites: Sites) -> bytes:
         """The cubin with exactly these stamps. Raises AS8104."""
-        assert self._found is not None and self._pool is not None, "target() comes first"
+        assert self._found is not None, "target() comes first"
+        assert self._pool is not None
         try:
             return _holding(self._pool.build(sites), self._found.symbol)
         except (ServerError, AutostampError) as error:

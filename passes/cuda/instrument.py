@@ -194,7 +194,11 @@ def _edits(path: Path, planned: FilePlan, original: bytes, options: CudaOptions)
     key = key_of(original)
     header = options.headers.get(path, emit.HEADER)
     name = str(path) if options.with_line_names else ""
-    return [emit.head(original, header, name), *planned.edits, *emit.stamps(planned.sites, key, planned.code, _forms(path, planned, key, options))]
+    return [
+        emit.head(original, header, name),
+        *planned.edits,
+        *emit.stamps(planned.sites, key, planned.code, _forms(path, planned, key, options)),
+    ]
 
 
 def _forms(path: Path, planned: FilePlan, key: str, options: CudaOptions) -> dict[int, Form]:

@@ -26,6 +26,9 @@ from autostamp.model.trace import Event, Lane, Trace
 ALLOWANCE = 0.02
 """Share of a gap by which a set may differ from the reference: what the bar of a replay lets a set cost."""
 
+CROSSED = 0.1
+"""Share of common records that may come in another order: a warp's single threads record beside it."""
+
 
 def join(recordings: Sequence[Recording], allowance: float = ALLOWANCE) -> Joined:
     """Join the recordings of one kernel and CTA; the first that has no fault of its own is the reference.
@@ -108,6 +111,7 @@ class _Tally:
             error_most=max(errors),
             shortened=self.shortened.get(number, 0),
             moved=self.moved.get(number, 0),
+            kernel=part.of.recording.launches[0].kernel.kernel,
         )
 
 
@@ -130,9 +134,12 @@ def _part(
     if refusal is not None:
         return refusal
     wanted = {warp: kinds - taken[warp] for warp, kinds in _kinds(other.tracks).items()}
-    anchors = {
-        warp: frozenset(anchors_of(track, reference.tracks[0][warp]).marks) for warp, track in other.tracks[0].items()
-    }
+    pairs = {warp: anchors_of(track, reference.tracks[0][warp]) for warp, track in other.tracks[0].items()}
+    for warp, pair in pairs.items():
+        if pair.crossed > CROSSED * len(pair.marks):
+            detail = f"in warp {warp} {pair.crossed} of {pair.crossed + len(pair.marks)} records come in another order"
+            return Refusal(number, "AS8121", detail)
+    anchors = {warp: frozenset(pair.marks) for warp, pair in pairs.items()}
     alone = [warp for warp, marks in anchors.items() if wanted[warp] and not events_only(tuple(marks))]
     if alone:
         listed = ", ".join(str(warp) for warp in alone)

@@ -30,7 +30,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well one set's records fit onto the reference's, over all launches. Cycles.
+    """How well one set's records of one `kernel` fit onto the reference's, over all launches. Cycles.
 
     `anchors` are records that both have, in one launch; `events` those that only this set gives. `noise` is the median over kinds
     of gaps (from one anchor to the next) of the 95th percentile of the difference of one gap between two launches of one set;
@@ -52,6 +52,7 @@ class Fit:
     error_most: int = 0
     shortened: int = 0
     moved: int = 0
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

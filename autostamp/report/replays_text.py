@@ -72,7 +72,8 @@ def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
     for fit in fits:
         stated = f"stated {fit.error_median:,} (90 %: {fit.error_p90:,})"
         off = f"typically {fit.typical:,} cycles off (95 %: {fit.typical_p95:,}), {stated}"
-        parts.append(f"{fit.events:,} of its records placed by {fit.anchors:,} anchors, {off}")
+        where = f" of {fit.kernel}" if len(fits) > 1 else ""
+        parts.append(f"{fit.events:,} of its records{where} placed by {fit.anchors:,} anchors, {off}")
         if fit.shortened:
             parts.append(f"{fit.shortened:,} waits drawn shorter than they were, as the reference had no room")
         if fit.moved:

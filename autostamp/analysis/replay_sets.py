@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from autostamp.model.placement import Form, ReplaySet
+from autostamp.model.placement import Form, Placement, ReplaySet
 from autostamp.model.replay import SetTimes
 from autostamp.model.trace import Trace
 
@@ -45,6 +45,21 @@ def halves(trial: Trial, first: int) -> tuple[Trial, ...]:
     parts = (own[:middle], own[middle:])
     anchors = tuple(site for site in trial.sites if site[0] in trial.anchors)
     return tuple(Trial(first + at, (*anchors, *part), trial.anchors) for at, part in enumerate(parts))
+
+
+def untried(placement: Placement) -> Trial | None:
+    """A set of all sites that the placement leaves out, with the anchors of its first set; None where there is none.
+
+    A placement leaves out what changes the compiled schedule, which need not change the time. Split as often as it takes, this
+    set shows which of them do.
+    """
+    if not placement.uncovered or not placement.sets:
+        return None
+    first = placement.sets[0]
+    anchors = tuple(site for site in first.sites if site[0] in first.anchors)
+    number = 1 + max(each.number for each in placement.sets)
+    left = tuple((key, Form.BOTH) for key in placement.uncovered if key not in first.anchors)
+    return Trial(number, (*anchors, *left), first.anchors)
 
 
 def spans_of(traces: Sequence[Trace]) -> list[float]:

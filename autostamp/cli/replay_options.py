@@ -26,7 +26,7 @@ LAUNCHES: Final = 8
 
 
 def replay_options(command: Command) -> Command:
-    """Add `--replay`, `--bar`, `--time`, `--results` and `--build`."""
+    """Add `--replay`, `--bar`, `--try-uncovered`, `--time`, `--results` and `--build`."""
     decorators = (
         click.option(
             "--replay", is_flag=True, help="Run once for each set of the placement, and join what they record."
@@ -37,6 +37,12 @@ def replay_options(command: Command) -> Command:
             default=BAR,
             show_default=True,
             help="Replay: largest stamped ÷ clean time of a set. One above is split or dropped.",
+        ),
+        click.option(
+            "--try-uncovered",
+            "with_untried",
+            is_flag=True,
+            help="Replay: also run the sites that the placement leaves out, and split them until those that cost are found.",
         ),
         click.option(
             "--time",
@@ -74,6 +80,7 @@ class ReplayChoices:
     results: tuple[Path, ...]
     build: str
     placement: Path | None
+    with_untried: bool = False
 
     def program(
         self,

@@ -112,6 +112,7 @@ def command(
     manifests: tuple[Path, ...],
     replay: bool,
     bar: float,
+    with_untried: bool,
     time_pattern: str,
     results: tuple[Path, ...],
     build: str,
@@ -129,11 +130,16 @@ def command(
         record = _record_options(capacity, block, LAUNCHES if repeat == 1 else repeat, with_payload=not no_stage)
         is_python = _is_python(program) and not native
         python, arguments = _split(program) if _is_python(program) else ([], list(program))
-        asked = ReplayChoices(bar, time_pattern, results, build, placement)
+        asked = ReplayChoices(bar, time_pattern, results, build, placement, with_untried)
         parts = (python, arguments) if is_python else ([], [*python, *arguments])
         chosen = targets or _default_targets(arguments)
         return run_replays(asked.program(parts, program, chosen, record, choices), asked, out, quiet=quiet)
-    asked_for_replays = {"--time": time_pattern, "--results": results, "--build": build}
+    asked_for_replays = {
+        "--time": time_pattern,
+        "--results": results,
+        "--build": build,
+        "--try-uncovered": with_untried,
+    }
     refuse([name for name, value in asked_for_replays.items() if value], "for --replay")
     if native or not (compile_only or _is_python(program)):
         given = {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from autostamp.model.placement import Placement
     from autostamp.model.replay import Refusal, ReplayedSet, SetTimes
 
-ROUNDS: Final = 4
+ROUNDS: Final = 6
 """A set above the bar is split at most so often, less one."""
 
 
@@ -38,7 +38,7 @@ def run_replays(program: Program, asked: ReplayChoices, out: Path, *, quiet: boo
     if not placement.sets:
         raise AutostampError.of("AS9001", detail=f"{asked.placement} has no set to replay")
     with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
-        session = _Session(program, placement, Path(folder), asked.bar, quiet=quiet)
+        session = _Session(program, placement, Path(folder), asked, quiet=quiet)
         status = session.run()
         if status:
             return 128 - status if status < 0 else status
@@ -51,11 +51,14 @@ def run_replays(program: Program, asked: ReplayChoices, out: Path, *, quiet: boo
 
 
 class _Session:
-    def __init__(self, program: Program, placement: Placement, folder: Path, bar: float, *, quiet: bool) -> None:
+    def __init__(
+        self, program: Program, placement: Placement, folder: Path, asked: ReplayChoices, *, quiet: bool
+    ) -> None:
         self._program = program
         self._placement = placement
         self._folder = folder
-        self._bar = bar
+        self._bar = asked.bar
+        self._with_untried = asked.with_untried
         self._quiet = quiet
         self._runs = 0
         self._next = 1 + max(each.number for each in placement.sets)
@@ -67,9 +70,13 @@ class _Session:
 
     def run(self) -> int:
         """Run every set, and the halves of those above the bar; the program's status where the clean run failed."""
-        from autostamp.analysis.replay_sets import Trial
+        from autostamp.analysis.replay_sets import Trial, untried
 
         trials = [Trial.of(each) for each in self._placement.sets]
+        left = untried(self._placement) if self._with_untried else None
+        if left is not None:
+            trials.append(left)
+            self._next = max(self._next, left.number + 1)
         for _ in range(ROUNDS):
             if not trials:
                 break

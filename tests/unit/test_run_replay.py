@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 
@@ -148,6 +148,20 @@ def test_a_site_above_the_bar_is_named_with_its_cost(bench: Bench, capsys: pytes
 def test_a_bar_that_is_wide_enough_admits_it(bench: Bench) -> None:
     bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
     assert run("--bar", "1.2") == 0
+
+
+def test_what_the_placement_leaves_out_is_tried_on_request(bench: Bench, tmp_path: Path) -> None:
+    left = (GROUP, WAIT_V, RELEASE_V)
+    file = replace(placement_of((RELEASE_K,)), uncovered=tuple(key_of_site(site) for site in left))
+    write_placement(tmp_path / "p.json", file)
+    bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
+    assert run("--try-uncovered") == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    covered = [{key for key, _ in made.sites} - {key_of_site(site) for site in ANCHORS} for made in found.sets]
+    # All three are too slow, and so are the first two; of these the second alone.
+    assert covered == [{key_of_site(RELEASE_K)}, {key_of_site(RELEASE_V)}, {key_of_site(GROUP)}]
+    assert [each.key for each in found.uncovered] == [key_of_site(WAIT_V)]
 
 
 def test_a_set_that_fails_leaves_the_others(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:

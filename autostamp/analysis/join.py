@@ -15,8 +15,8 @@ from itertools import count
 import numpy as np
 
 from autostamp.analysis.join_checks import Agreement, Launches, agreement, own_faults, same_counts
-from autostamp.analysis.join_errors import Errors, errors_of
-from autostamp.analysis.join_lanes import Kind, Mark, Track, anchors_of, events_only
+from autostamp.analysis.join_errors import GUIDED, Errors, errors_of
+from autostamp.analysis.join_lanes import Guides, Kind, Mark, Track, anchors_of, events_only
 from autostamp.analysis.join_map import Occupied, Placed, blocks_of, place
 from autostamp.analysis.join_tables import unite
 from autostamp.model.manifest import Instance, KernelTrace
@@ -33,7 +33,7 @@ CROSSED = 0.1
 def join(recordings: Sequence[Recording], allowance: float = ALLOWANCE) -> Joined:
     """Join the recordings of one kernel and CTA; the first that has no fault of its own is the reference.
 
-    A recording is refused with AS8120 where a warp has no anchor, AS8121 where anchors disagree by more than noise and
+    A recording is refused with AS8120 where no warp has an anchor, AS8121 where anchors disagree by more than noise and
     `allowance`, AS8122 where sites were reached another number of times, AS8123 where it has no records, lost some or ran on
     another CTA, and AS8124 where it has too few launches. Without any that can be a reference there are no traces.
     """
@@ -84,6 +84,7 @@ class _Part:
     wanted: Mapping[int, frozenset[Kind]]
     agreed: Agreement
     errors: Errors
+    guides: Guides
     anchors: int
 
 
@@ -112,6 +113,7 @@ class _Tally:
             shortened=self.shortened.get(number, 0),
             moved=self.moved.get(number, 0),
             kernel=part.of.recording.launches[0].kernel.kernel,
+            guided=sum(part.guides.guide[warp] != warp for warp, kinds in part.wanted.items() if kinds),
         )
 
 
@@ -139,16 +141,14 @@ def _part(
         if pair.crossed > CROSSED * len(pair.marks):
             detail = f"in warp {warp} {pair.crossed} of {pair.crossed + len(pair.marks)} records come in another order"
             return Refusal(number, "AS8121", detail)
-    anchors = {warp: frozenset(pair.marks) for warp, pair in pairs.items()}
-    alone = [warp for warp, marks in anchors.items() if wanted[warp] and not events_only(tuple(marks))]
-    if alone:
-        listed = ", ".join(str(warp) for warp in alone)
-        return Refusal(number, "AS8120", f"it shares no site with the reference in warp {listed}")
+    guides = Guides.of(other.tracks[0], reference.tracks[0])
+    if not guides.guide:
+        return Refusal(number, "AS8120", "it shares no site with the reference, in any warp")
     agreed = agreement(number, reference.tracks, other.tracks, allowance, instances)
     if agreed.refusal is not None:
         return agreed.refusal
-    shared = sum(events_only(tuple(marks)) for marks in anchors.values())
-    return _Part(other, wanted, agreed, errors_of(other.tracks, anchors, wanted), shared)
+    shared = sum(events_only(marks) for marks in guides.common.values())
+    return _Part(other, wanted, agreed, errors_of(other.tracks, guides, wanted), guides, shared)
 
 
 def _joined(kernel: KernelTrace, reference: _Set, parts: Sequence[_Part], launch: int, tally: _Tally) -> Trace:
@@ -180,12 +180,15 @@ def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tall
     placed = []
     order = count()
     for part in parts:
-        there = part.of.tracks[launch][lane.warp]
-        anchors = anchors_of(there, track)
-        blocks = blocks_of(there, part.wanted[lane.warp])
-        placed.append(
-            [(each.start, next(order), each, part, anchors.kind(each.gap)) for each in place(blocks, anchors)]
-        )
+        there = part.of.tracks[launch]
+        blocks = blocks_of(there[lane.warp], part.wanted[lane.warp])
+        if not blocks:
+            continue
+        spans = [(block.start, block.end) for block in blocks]
+        anchors = part.guides.between(there, reference.tracks[launch], lane.warp, spans)
+        is_guided = part.guides.guide[lane.warp] != lane.warp
+        rows_of = _bounded(place(blocks, anchors), track) if is_guided else place(blocks, anchors)
+        placed.append([(each.start, next(order), each, part, anchors.kind(each.gap)) for each in rows_of])
     ends: dict[int, int] = {}
     for _, _, each, part, kind in heapq.merge(*placed, key=lambda row: row[:2]):
         rows += _settled(each, part, lane.warp, kind, occupied, ends, tally)
@@ -196,6 +199,17 @@ def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tall
         replays=tuple(row.replay for row in rows),
         errors=tuple(row.error for row in rows),
     )
+
+
+def _bounded(placed: Sequence[Placed], track: Track) -> list[Placed]:
+    """What another warp guided is only bounded by the warp's own entry and release."""
+    low, high = min(track.times, default=0), max(track.times, default=0)
+    found = []
+    for each in placed:
+        length = each.end - each.start
+        start = max(low, min(each.start, high - length))
+        found.append(replace(each, start=start, end=start + length, low=low, high=high))
+    return found
 
 
 def _settled(
@@ -236,6 +250,9 @@ def _error(moved: Placed, part: _Part, warp: int, kind: tuple[Kind, Kind] | None
     if moved.is_shortened or None in more:
         return moved.bound
     # What a gap varies by may fall before a record as well as after it, also where no launch happened to show it.
-    of_gap = part.agreed.largest.get((warp, kind), 0) if kind is not None else 0
+    guide = part.guides.guide[warp]
+    of_gap = part.agreed.largest.get((guide, kind), part.agreed.noise) if kind is not None else part.agreed.noise
     largest = max(of_gap, *(each for each in more if each is not None))
+    if guide != warp:
+        largest *= GUIDED
     return min(round(largest) + moved.slack + by + 2, moved.bound)

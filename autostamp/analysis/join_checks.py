@@ -34,7 +34,8 @@ ROUNDING: Final = 4
 class Agreement(NamedTuple):
     """What the anchors of one set say against the reference, in cycles.
 
-    By warp and kind of gap: the shift of its median, and the largest difference of one gap between two launches of one set.
+    By warp and kind of gap: the shift of its median, and the 99th percentile of the difference of one gap between two launches of
+    one set.
     """
 
     shifts: Mapping[GapKind, int]
@@ -151,13 +152,19 @@ def _phases(number: int, reference: Launches, other: Launches, allowance: float)
 
 
 def _difference(first: NDArray[np.int64], second: NDArray[np.int64]) -> tuple[float, float, float, bool, float]:
-    """Median of the first, shift from it to the second, noise, whether it rests on enough differences, and the largest of those.
+    """Median of the first, shift from it to the second, noise, whether it rests on enough differences, and their 99th percentile.
 
     Rows are launches, columns iterations. The noise is the 95th percentile of the difference between two launches of one set.
     """
     apart = np.concatenate([np.abs(rows - np.roll(rows, 1, axis=0)).ravel() for rows in (first, second)])
     shift = float(np.median(np.median(second, axis=0) - np.median(first, axis=0)))
-    return float(np.median(first)), shift, float(np.percentile(apart, 95)), apart.size >= ENOUGH, float(apart.max())
+    return (
+        float(np.median(first)),
+        shift,
+        float(np.percentile(apart, 95)),
+        apart.size >= ENOUGH,
+        float(np.percentile(apart, 99)),
+    )
 
 
 def _common(reference: Launches, other: Launches) -> dict[int, tuple[Mark, ...]]:

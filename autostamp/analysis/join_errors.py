@@ -14,11 +14,16 @@ from typing import Final
 import numpy as np
 
 from autostamp.analysis.join_checks import ENOUGH, Launches
-from autostamp.analysis.join_lanes import Kind, Mark, Track, anchors_of
+from autostamp.analysis.join_lanes import Guides, Kind, Mark, Track
 from autostamp.analysis.join_map import blocks_of, place
 
 MARGIN: Final = 1.5
-"""What the largest error of at least ENOUGH is multiplied by. Fewer say nothing, and the anchors around must do."""
+"""What the 99th percentile of at least ENOUGH errors is multiplied by. Fewer say nothing, and the anchors around must do."""
+
+
+GUIDED: Final = 2.0
+"""The same again for a warp that another guides: two warps drift against each other through a whole launch, so that many records
+of a launch are one sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +45,16 @@ class Errors:
         ends = (0, samples[-1][0]) if samples else ()
         is_inside = mark.visit not in ends
         known = [error for visit, error in samples if (visit not in ends if is_inside else visit == mark.visit)]
-        return MARGIN * max(known) if len(known) >= ENOUGH else None
+        return MARGIN * float(np.percentile(known, 99)) if len(known) >= ENOUGH else None
 
 
-def errors_of(
-    launches: Launches, anchors: Mapping[int, frozenset[Mark]], wanted: Mapping[int, frozenset[Kind]]
-) -> Errors:
+def errors_of(launches: Launches, guides: Guides, wanted: Mapping[int, frozenset[Kind]]) -> Errors:
     """Join each launch of a set to the next one by its anchors alone, and compare with what that one recorded."""
     found: dict[Kind, list[tuple[int, int]]] = {}
     every: list[int] = []
     for launch, target in zip(launches, (*launches[1:], launches[0]), strict=True):
-        for warp, track in launch.items():
-            for mark, error in _misplaced(track, target[warp], anchors[warp], wanted[warp]):
+        for warp in launch:
+            for mark, error in _misplaced(launch, target, warp, guides, wanted[warp]):
                 found.setdefault(Kind(mark.instance, mark.kind), []).append((mark.visit, error))
                 every.append(error)
     typical = (round(float(np.percentile(every, 50))), round(float(np.percentile(every, 95)))) if every else (0, 0)
@@ -59,21 +62,15 @@ def errors_of(
 
 
 def _misplaced(
-    track: Track, target: Track, anchors: frozenset[Mark], wanted: frozenset[Kind]
+    launch: Mapping[int, Track], target: Mapping[int, Track], warp: int, guides: Guides, wanted: frozenset[Kind]
 ) -> Iterator[tuple[Mark, int]]:
-    """Each record with its error."""
-    truth = dict(zip(target.marks, target.times, strict=True))
-    common = anchors_of(only(track, anchors), only(target, anchors))
-    if not common.marks or not wanted:
+    """Each wanted record of a warp with its error."""
+    blocks = blocks_of(launch[warp], wanted)
+    if not blocks:
         return
-    for each in place(blocks_of(track, wanted), common):
+    common = guides.between(launch, target, warp, [(block.start, block.end) for block in blocks])
+    truth = dict(zip(target[warp].marks, target[warp].times, strict=True))
+    for each in place(blocks, common) if common.marks else ():
         for mark, time in zip(each.block.marks, (each.start, each.end), strict=False):
             if mark in truth:
                 yield mark, abs(time - truth[mark])
-
-
-def only(track: Track, marks: frozenset[Mark]) -> Track:
-    """The track's records that are among `marks`."""
-    kept = [at for at, mark in enumerate(track.marks) if mark in marks]
-    columns = (track.marks, track.times, track.payloads)
-    return Track(*(tuple(column[at] for at in kept) for column in columns))  # type: ignore[arg-type]

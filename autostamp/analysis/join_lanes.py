@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -80,10 +80,18 @@ class Anchors:
         return Kind(before.instance, before.kind), Kind(after.instance, after.kind)
 
 
-def anchors_of(there: Track, here: Track) -> Anchors:
-    """The anchors between a track and the one that it is mapped onto."""
+def anchors_of(there: Track, here: Track, allowed: frozenset[Mark] | None = None) -> Anchors:
+    """The anchors between a track and the one that it is mapped onto; of `allowed` marks where they are given."""
     places = dict(zip(here.marks, here.times, strict=True))
-    pairs = [(mark, time, places[mark]) for mark, time in zip(there.marks, there.times, strict=True) if mark in places]
+    pairs = [
+        (mark, time, places[mark])
+        for mark, time in zip(there.marks, there.times, strict=True)
+        if mark in places and (allowed is None or mark in allowed)
+    ]
+    return _in_order(pairs)
+
+
+def _in_order(pairs: Iterable[tuple[Mark, int, int]]) -> Anchors:
     kept: list[tuple[Mark, int, int]] = []
     crossed = 0
     for pair in pairs:
@@ -99,6 +107,42 @@ def anchors_of(there: Track, here: Track) -> Anchors:
     )
 
 
-def events_only(marks: Sequence[Mark]) -> int:
+def events_only(marks: Iterable[Mark]) -> int:
     """How many marks are records, and neither entry nor release of the lane."""
     return sum(mark.instance > 0 for mark in marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Guides:
+    """By which anchors each warp of a set is mapped: its own, or those of a guide, another warp of the CTA on the same clock.
+
+    `common` are the marks that each warp shares with the reference.
+    """
+
+    common: Mapping[int, frozenset[Mark]]
+    guide: Mapping[int, int]
+
+    @classmethod
+    def of(cls, there: Mapping[int, Track], here: Mapping[int, Track]) -> Guides:
+        """A warp without a site in common is guided by the warp that has most. `guide` lacks it where no warp has any."""
+        common = {warp: frozenset(anchors_of(track, here[warp]).marks) for warp, track in there.items()}
+        own = {warp: events_only(marks) for warp, marks in common.items()}
+        best = max(own, key=lambda warp: (own[warp], -warp))
+        guide = {warp: warp if own[warp] else best for warp in own if own[warp] or own[best]}
+        return cls(common, guide)
+
+    def between(
+        self, there: Mapping[int, Track], here: Mapping[int, Track], warp: int, blocks: Sequence[tuple[int, int]]
+    ) -> Anchors:
+        """The anchors for a warp. Those of a guide that lie within one of the warp's `blocks` are none: a wait is not cut."""
+        guide = self.guide[warp]
+        anchors = anchors_of(there[guide], here[guide], self.common[guide])
+        if guide == warp:
+            return anchors
+        starts = [start for start, _ in blocks]
+        kept = []
+        for row in zip(anchors.marks, anchors.there, anchors.here, strict=True):
+            at = bisect_right(starts, row[1]) - 1
+            if at < 0 or not blocks[at][0] < row[1] < blocks[at][1]:
+                kept.append(row)
+        return _in_order(kept)

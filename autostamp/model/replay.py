@@ -38,6 +38,7 @@ class Fit:
     median and 95th percentile of how far off an event came out where launches of the set were joined to each other;
     `error_median`, `error_p90` and `error_most` are of what is stated of the positions of `events`. `shortened` waits were
     longer than the reference's gap; `moved` events stood inside a wait that another set gives, and were set beside it.
+    `guided` warps have records and no site in common with the reference: the anchors of another warp placed them.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Fit:
     shortened: int = 0
     moved: int = 0
     kernel: str = ""
+    guided: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,8 @@ def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
         off = f"typically {fit.typical:,} cycles off (95 %: {fit.typical_p95:,}), {stated}"
         where = f" of {fit.kernel}" if len(fits) > 1 else ""
         parts.append(f"{fit.events:,} of its records{where} placed by {fit.anchors:,} anchors, {off}")
+        if fit.guided:
+            parts.append(f"{fit.guided:,} warps without an anchor, placed by another warp's")
         if fit.shortened:
             parts.append(f"{fit.shortened:,} waits drawn shorter than they were, as the reference had no room")
         if fit.moved:

@@ -27,10 +27,10 @@ SCHEDULES = st.builds(
 
 @st.composite
 def splits(draw: st.DrawFn) -> list[set[int]]:
-    """Two to six sets that cover the MMA warps' sites. All have the producer's sites and one more site as anchors."""
+    """Two to six sets that cover the MMA warps' sites. All have the producer's sites as anchors, and some one site more."""
     count = draw(st.integers(2, 6))
     anchor = draw(st.sampled_from(MMA_SITES))
-    sets = [{*LOAD_SITES, anchor} for _ in range(count)]
+    sets = [{*LOAD_SITES, anchor} if draw(st.integers(0, 3)) else {*LOAD_SITES} for _ in range(count)]
     for site in MMA_SITES:
         sets[draw(st.integers(0, count - 1))].add(site)
     return sets

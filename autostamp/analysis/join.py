@@ -19,7 +19,7 @@ from autostamp.analysis.join_errors import GUIDED, Errors, errors_of
 from autostamp.analysis.join_lanes import Guides, Kind, Mark, Track, anchors_of, events_only
 from autostamp.analysis.join_map import Occupied, Placed, blocks_of, place
 from autostamp.analysis.join_tables import unite
-from autostamp.model.manifest import Instance, KernelTrace
+from autostamp.model.manifest import EventKind, Instance, KernelTrace
 from autostamp.model.replay import Fit, Joined, Recording, Refusal
 from autostamp.model.trace import Event, Lane, Trace
 
@@ -192,13 +192,25 @@ def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tall
     ends: dict[int, int] = {}
     for _, _, each, part, kind in heapq.merge(*placed, key=lambda row: row[:2]):
         rows += _settled(each, part, lane.warp, kind, occupied, ends, tally)
-    rows.sort(key=lambda row: row.time)
+    rows = _entered_first(rows)
     return replace(
         lane,
         events=tuple(Event(row.time, row.mark.kind, row.mark.instance, row.payload, row.mark.visit) for row in rows),
         replays=tuple(row.replay for row in rows),
         errors=tuple(row.error for row in rows),
     )
+
+
+def _entered_first(rows: Sequence[_Row]) -> list[_Row]:
+    """The rows by time. Of a wait whose records are two replays', the exit is put at the enter where it came before that."""
+    enters = {(row.mark.instance, row.mark.visit): row for row in rows if row.mark.kind is EventKind.ENTER}
+    found = []
+    for row in rows:
+        enter = enters.get((row.mark.instance, row.mark.visit)) if row.mark.kind is EventKind.EXIT else None
+        is_split = enter is not None and enter.replay != row.replay
+        late = max(enter.time - row.time, 0) if enter is not None and is_split else 0
+        found.append((row.time + late, is_split, replace(row, time=row.time + late, error=row.error + late)))
+    return [row for _, _, row in sorted(found, key=lambda each: each[:2])]
 
 
 def _bounded(placed: Sequence[Placed], track: Track) -> list[Placed]:

@@ -21,7 +21,7 @@ MARGIN: Final = 1.5
 """What the 99th percentile of at least ENOUGH errors is multiplied by. Fewer say nothing, and the anchors around must do."""
 
 
-GUIDED: Final = 2.0
+GUIDED: Final = 3.0
 """The same again for a warp that another guides: two warps drift against each other through a whole launch, so that many records
 of a launch are one sample."""
 

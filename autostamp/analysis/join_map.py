@@ -45,8 +45,8 @@ class Placed:
 
     @property
     def bound(self) -> int:
-        """By how much its place can be wrong at most, since a warp's records keep their order."""
-        return max(self.start - self.low, self.high - self.end, 0)
+        """By how much either end can be wrong at most, since a warp's records keep their order."""
+        return max(self.end - self.low, self.high - self.start, 0)
 
 
 def blocks_of(track: Track, wanted: frozenset[Kind]) -> list[Block]:

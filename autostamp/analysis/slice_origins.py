@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from autostamp.model.manifest import EventKind
 from autostamp.model.timeline import Slice
 from autostamp.model.trace import Lane
 
@@ -17,13 +18,14 @@ def with_origins(lane: Lane, slices: Sequence[Slice]) -> list[Slice]:
     itself.
     """
     ends = {
-        (event.instance, event.cycles): (replay, error)
+        (event.instance, event.kind, event.cycles): (replay, error)
         for event, replay, error in zip(lane.events, lane.replays, lane.errors, strict=True)
     }
     found = []
     for part in slices:
-        first = ends.get((part.instance, part.start), (0, 0))
-        last = ends.get((part.signal or part.instance, part.end), (0, 0))
+        begin, end = (EventKind.EXIT, EventKind.SIGNAL) if part.signal else (EventKind.ENTER, EventKind.EXIT)
+        first = ends.get((part.instance, begin, part.start), (0, 0))
+        last = ends.get((part.signal or part.instance, end, part.end), (0, 0))
         is_one = not part.signal and first[0] == last[0]
         length = 0 if is_one else first[1] + last[1]
         found.append(replace(part, replay=last[0], error=max(first[1], last[1]), length_error=length))

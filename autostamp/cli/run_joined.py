@@ -89,6 +89,16 @@ def by_kernel(run: RunData) -> dict[Key, list[Trace]]:
     return found
 
 
+def wait_keys(run: Path) -> frozenset[str]:
+    """The keys of the waits among the sites that a run stamped."""
+    from autostamp.model.placement import site_key
+    from autostamp.model.sync import Kind
+    from autostamp.runtime.store import load_run
+
+    files = load_run(run).manifest.files
+    return frozenset(site_key(file, site) for file in files for site in file.sites if site.kind is Kind.WAIT)
+
+
 def uncovered(
     placement: Placement, sets: Sequence[ReplayedSet], dropped: Sequence[Refusal], costs: Mapping[str, SetTimes]
 ) -> tuple[Uncovered, ...]:

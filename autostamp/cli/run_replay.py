@@ -119,6 +119,7 @@ class _Session:
     def _settle(self, trial: Trial, clean: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[Trial]:
         """Keep a set, drop it, or give its halves."""
         from autostamp.analysis.replay_sets import halves, is_within
+        from autostamp.cli.run_joined import wait_keys
         from autostamp.model.replay import ReplayedSet
 
         wrong = next((each for each in outcomes if each.status or each.fault or each.run is None), None)
@@ -141,7 +142,8 @@ class _Session:
             made = ReplayedSet(trial.number, trial.sites, trial.anchors, launches, times, are_equal)
             self._kept.append((made, runs))
             return []
-        parts = list(halves(trial, self._next)) if self._program.can_be_split else []
+        waits = wait_keys(runs[0]) if len(trial.own) == 1 else ()
+        parts = list(halves(trial, self._next, waits)) if self._program.can_be_split else []
         said = f"it takes {times.ratio:.3f} of the clean time, and the bar is {self._bar:.3f}"
         if parts:
             self._notes.append(f"set {trial.number}: {said}: split into sets {parts[0].number} and {parts[1].number}")

@@ -7,7 +7,7 @@ Simulated stamps take no time, so a replay with fewer of them runs the same sche
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from autostamp.model.manifest import (
     Payload,
     SourceFile,
 )
+from autostamp.model.placement import Form
 from autostamp.model.replay import Recording
 from autostamp.model.run import MachineFacts
 from autostamp.model.site import Shape, Site, Span
@@ -38,6 +39,7 @@ WAIT_K, GROUP, WAIT_V, RELEASE_K, RELEASE_V = 5, 6, 7, 8, 9
 LOAD_SITES = (ACQUIRE_K, COMMIT_K, ACQUIRE_V, COMMIT_V)
 MMA_SITES = (WAIT_K, GROUP, WAIT_V, RELEASE_K, RELEASE_V)
 STAGES = 2
+LEFT_OUT = {Form.ENTER: "exit", Form.EXIT: "enter"}
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,12 @@ def full_kernel() -> KernelTrace:
     return kernel_trace(rows, barriers, capacity=256)
 
 
-def with_sites(trace: Trace, sites: Collection[int]) -> Trace:
-    """What a build with these sites alone would have recorded: its instances and events are numbered without gaps."""
+def with_sites(trace: Trace, sites: Collection[int], forms: Mapping[int, Form] | None = None) -> Trace:
+    """What a build with these sites alone would have recorded: its instances and events are numbered without gaps.
+
+    `forms` has the waits of which one stamp is left out.
+    """
+    left_out = {site: LEFT_OUT[form] for site, form in (forms or {}).items() if form in LEFT_OUT}
     rows: list[Instance] = []
     event = 0
     for row in trace.kernel.instances:
@@ -117,7 +123,8 @@ def with_sites(trace: Trace, sites: Collection[int]) -> Trace:
             continue
         numbers = {}
         for name in ("enter", "exit", "signal"):
-            if getattr(row, name):
+            numbers[name] = 0
+            if getattr(row, name) and left_out.get(row.site) != name:
                 event += 1
                 numbers[name] = event
         rows.append(replace(row, number=len(rows) + 1, **numbers))  # type: ignore[arg-type]
@@ -128,7 +135,11 @@ def with_sites(trace: Trace, sites: Collection[int]) -> Trace:
     lanes = tuple(
         replace(
             lane,
-            events=tuple(replace(one, instance=number[one.instance]) for one in lane.events if one.instance in number),
+            events=tuple(
+                replace(one, instance=number[one.instance])
+                for one in lane.events
+                if one.instance in number and left_out.get(one.instance) != one.kind.value
+            ),
         )
         for lane in trace.lanes
     )
@@ -182,9 +193,11 @@ def key_of_site(site: int) -> str:
     return f"attention.py:{10 * site}:5@{FILE_KEY}"
 
 
-def write_replay(folder: Path, launches: Sequence[Trace], sites: Collection[int]) -> None:
+def write_replay(
+    folder: Path, launches: Sequence[Trace], sites: Collection[int], forms: Mapping[int, Form] | None = None
+) -> None:
     """The run folder that a build with these sites alone would have left of the launches."""
-    traces = [replace(with_sites(trace, sites), launch=at) for at, trace in enumerate(launches)]
+    traces = [replace(with_sites(trace, sites, forms), launch=at) for at, trace in enumerate(launches)]
     kernel = traces[0].kernel
     regions = [
         Recorded(kernel.region, encode_region(replace(trace, kernel=kernel)), at, 0, (0, 0, 0), (1, 1, 1))

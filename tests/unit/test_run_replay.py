@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from autostamp.analysis import analyse
 from autostamp.cli import main
 from autostamp.hooks import replay_program
 from autostamp.hooks.replay_program import Outcome, Program
@@ -24,6 +25,7 @@ from autostamp.model.placement import (
     ReplaySet,
     ScheduleFeatures,
 )
+from autostamp.runtime.decode import check
 from autostamp.runtime.placement_file import write_placement
 from autostamp.runtime.store import load_run
 from tests.simulator.replays import (
@@ -38,6 +40,7 @@ from tests.simulator.replays import (
     key_of_site,
     write_replay,
 )
+from tests.simulator.tables import AT_ONCE
 
 FEATURES = ScheduleFeatures(1.0, {}, (1.0, 1.0), (32, 32), (0, 0), 0.25)
 ANCHORS = (*LOAD_SITES, WAIT_K)
@@ -59,6 +62,7 @@ class Bench:
     """A program whose stamped kernel takes `cost(sites)` times the clean time, and what was asked of it."""
 
     cost: Callable[[set[int]], float] = lambda _: 1.0
+    cost_of_forms: Callable[[dict[int, Form]], float] = lambda _: 1.0
     status: Callable[[set[int]], int] = lambda _: 0
     result: Callable[[set[int], int], str] = lambda _sites, _run: "same"
     schedule: Callable[[set[int]], Schedule] = lambda _: Schedule()
@@ -75,8 +79,11 @@ class Bench:
             return Outcome(self.status(sites), (), results, None)
         if number:
             traces = [self.schedule(sites).launch(1000 * count + launch) for launch in range(self.launches)]
-            write_replay(folder / "RUN", traces, sites)
-        times = tuple(100.0 * self.cost(sites) + 0.01 * at for at in range(5))
+            forms = {site: dict(chosen)[key_of_site(site)] for site in sites}
+            write_replay(folder / "RUN", traces, sites, forms)
+        forms = {site: dict(chosen)[key_of_site(site)] for site in sites}
+        cost = self.cost(sites) * (self.cost_of_forms(forms) if number else 1.0)
+        times = tuple(100.0 * cost + 0.01 * at for at in range(5))
         return Outcome(0, times, results, folder / "RUN" if number else None)
 
 
@@ -143,6 +150,23 @@ def test_a_site_above_the_bar_is_named_with_its_cost(bench: Bench, capsys: pytes
     assert [(each.key, each.code) for each in found.uncovered] == [(key_of_site(WAIT_V), "AS8126")]
     assert found.uncovered[0].cost.startswith("1.170")
     assert "AS8126" in capsys.readouterr().err
+
+
+def test_a_wait_above_the_bar_is_split_into_its_stamps(bench: Bench) -> None:
+    bench.cost_of_forms = lambda forms: 1.17 if forms.get(WAIT_V) is Form.BOTH else 1.0
+    assert run() == 0
+    found = load_run("RUN")
+    assert found.replays is not None
+    assert not found.replays.uncovered
+    halves = [dict(made.sites).get(key_of_site(WAIT_V)) for made in found.replays.sets]
+    assert halves == [None, None, Form.ENTER, Form.EXIT]
+    for trace in found.recorded:
+        number = next(row.number for row in trace.kernel.instances if row.site == WAIT_V)
+        for warp in analyse(trace, latencies=AT_ONCE).warps[1:]:
+            waits = [part for part in warp.slices if part.instance == number and not part.signal]
+            assert len(waits) == Schedule().iterations
+            assert all(part.length_error > 0 for part in waits)
+        assert not check(trace)
 
 
 def test_a_bar_that_is_wide_enough_admits_it(bench: Bench) -> None:

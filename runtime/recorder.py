@@ -37,7 +37,8 @@ class Recorder:
     `earlier` those before it: a program may still launch a kernel that it compiled then.
 
     `forms` narrows down what is traced: of the sites in the stamped text those that it has, by file key and number, each in its
-    form; None is all of them. `at_kernel` is told the symbol of each kernel whose trace begins.
+    form; None is all of them. `at_kernel` is told the symbol of each kernel whose trace begins, `at_entry` is called before each,
+    also where none is recorded.
     """
 
     options: RecordOptions = field(default_factory=RecordOptions)
@@ -48,6 +49,7 @@ class Recorder:
     earlier: list[KernelTrace] = field(default_factory=list)
     forms: Mapping[tuple[str, int], Form] | None = None
     at_kernel: Callable[[str], None] = lambda _symbol: None
+    at_entry: Callable[[], None] = lambda: None
     _regions: dict[tuple[str, ...], Region] = field(default_factory=dict)
 
     @property

@@ -26,7 +26,7 @@ LAUNCHES: Final = 8
 
 
 def replay_options(command: Command) -> Command:
-    """Add `--replay`, `--bar`, `--try-uncovered`, `--time`, `--results` and `--build`."""
+    """Add `--replay`, `--bar`, `--try-uncovered`, `--time`, `--results`, `--jobs` and `--build`."""
     decorators = (
         click.option(
             "--replay", is_flag=True, help="Run once for each set of the placement, and join what they record."
@@ -59,6 +59,13 @@ def replay_options(command: Command) -> Command:
             help="Replay: a file that the program writes, compared with the clean run's byte by byte.",
         ),
         click.option(
+            "--jobs",
+            type=click.IntRange(1, 64),
+            default=1,
+            show_default=True,
+            help="Replay: start Python programs so many at a time. They import side by side; their kernels wait for their turn.",
+        ),
+        click.option(
             "--build",
             default="",
             metavar="COMMAND",
@@ -81,6 +88,7 @@ class ReplayChoices:
     build: str
     placement: Path | None
     with_untried: bool = False
+    jobs: int = 1
 
     def program(
         self,

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import click
 
@@ -17,7 +17,7 @@ from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 if TYPE_CHECKING:
     from autostamp.analysis.replay_sets import Trial
     from autostamp.cli.replay_options import ReplayChoices
-    from autostamp.hooks.replay_program import Outcome, Program
+    from autostamp.hooks.replay_program import Early, Outcome, Program
     from autostamp.model.placement import Placement
     from autostamp.model.replay import Refusal, ReplayedSet, SetTimes
 
@@ -50,6 +50,43 @@ def run_replays(program: Program, asked: ReplayChoices, out: Path, *, quiet: boo
     return max((finding.status for finding in session.findings), default=ExitStatus.OK)
 
 
+class _Queue:
+    """The runs of one round in their order, each started up to `jobs` - 1 turns ahead."""
+
+    def __init__(self, program: Program, placement: Placement, folder: Path, order: Sequence[int], jobs: int) -> None:
+        self._program = program
+        self._placement = placement
+        self._folder = folder
+        self._order = order
+        self._jobs = jobs
+        self._early: dict[int, Early | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for early in self._early.values():
+            if early is not None:
+                early.stop()
+
+    def run(self, at: int) -> Outcome:
+        """The outcome of the run at this place of the order, to its end."""
+        from autostamp.hooks import replay_program
+
+        if self._jobs > 1:
+            for ahead in range(at, min(at + self._jobs, len(self._order))):
+                if ahead not in self._early:
+                    number = self._order[ahead]
+                    self._early[ahead] = replay_program.start_early(
+                        self._program, self._placement, number, self._place(ahead)
+                    )
+        early = self._early.pop(at, None)
+        return replay_program.replay(self._program, self._placement, self._order[at], self._place(at), early)
+
+    def _place(self, at: int) -> Path:
+        return self._folder / f"{at:03}_set_{self._order[at]}"
+
+
 class _Session:
     def __init__(
         self, program: Program, placement: Placement, folder: Path, asked: ReplayChoices, *, quiet: bool
@@ -59,6 +96,7 @@ class _Session:
         self._folder = folder
         self._bar = asked.bar
         self._with_untried = asked.with_untried
+        self._jobs = asked.jobs
         self._quiet = quiet
         self._runs = 0
         self._next = 1 + max(each.number for each in placement.sets)
@@ -90,15 +128,18 @@ class _Session:
     def _round(self, trials: Sequence[Trial]) -> tuple[int, list[Trial]]:
         """Clean, every set, every set backwards, clean: a steady drift of the clock is in all of them alike."""
         placement = _with_sets(self._placement, trials)
-        clean = [self._once(placement, 0, "the clean kernel")]
-        if clean[0].status:
-            return clean[0].status, []
-        outcomes: dict[int, list[Outcome]] = {trial.number: [] for trial in trials}
-        for trial in (*trials, *reversed(trials)):
-            known = outcomes[trial.number]
-            if not known or not (known[0].status or known[0].fault):
-                known.append(self._once(placement, trial.number, f"set {trial.number}, {len(trial.sites)} sites"))
-        clean.append(self._once(placement, 0, "the clean kernel"))
+        order = [0, *(trial.number for trial in trials), *(trial.number for trial in reversed(trials)), 0]
+        outcomes: dict[int, list[Outcome]] = {number: [] for number in order}
+        with _Queue(self._program, placement, self._folder / f"round_{self._runs}", order, self._jobs) as queue:
+            for at, number in enumerate(order):
+                known = outcomes[number]
+                if known and (known[0].status or known[0].fault):
+                    continue
+                self._say(number, trials)
+                known.append(queue.run(at))
+                if not number and known[0].status:
+                    return known[0].status, []
+        clean = outcomes[0]
         if clean[0].results != clean[1].results:
             self._note("AS8129", "two clean runs left other files")
             clean = [replace(each, results=()) for each in clean]
@@ -107,14 +148,14 @@ class _Session:
             follow += self._settle(trial, clean, outcomes[trial.number])
         return 0, follow
 
-    def _once(self, placement: Placement, number: int, what: str) -> Outcome:
-        from autostamp.hooks.replay_program import replay
-
+    def _say(self, number: int, trials: Sequence[Trial]) -> None:
+        """What is being run now."""
         self._runs += 1
+        sites = {trial.number: len(trial.sites) for trial in trials}
+        what = f"set {number}, {sites[number]} sites" if number else "the clean kernel"
         if not self._quiet:
             click.echo(f"autostamp: run {self._runs}: {what}", err=True)
         sys.stderr.flush()
-        return replay(self._program, placement, number, self._folder / f"{self._runs:03}_set_{number}")
 
     def _settle(self, trial: Trial, clean: Sequence[Outcome], outcomes: Sequence[Outcome]) -> list[Trial]:
         """Keep a set, drop it, or give its halves."""

@@ -71,38 +71,80 @@ class Outcome:
     fault: str = ""
 
 
-def replay(program: Program, placement: Placement, number: int, folder: Path) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Early:
+    """A program that was started before its turn, which comes when `turn` is made. Its stdout goes to `log`."""
+
+    process: subprocess.Popen[bytes]
+    turn: Path
+    log: Path
+
+    def stop(self) -> None:
+        """End one whose turn never came."""
+        self.process.kill()
+        self.process.wait()
+
+
+def start_early(program: Program, placement: Placement, number: int, folder: Path) -> Early | None:
+    """Start a Python program ahead of its turn; None for a native one, which cannot wait. Raises AS5007 when it cannot be
+    started.
+    """
+    if not program.python:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    turn, log = folder / "turn", folder / "stdout.txt"
+    words = _python_words(program, placement, number, folder, turn)
+    try:
+        with log.open("wb") as out:
+            process = subprocess.Popen(words, env={**os.environ, **caches.switched_off()}, stdout=out)
+    except OSError as error:
+        raise AutostampError.of("AS5007", command=words[0], detail=error.strerror or str(error)) from error
+    return Early(process, turn, log)
+
+
+def replay(program: Program, placement: Placement, number: int, folder: Path, early: Early | None = None) -> Outcome:
     """Run the program with set `number` of the placement (CLEAN: none), and keep its records in `folder`.
 
-    Raises AS5007 when it cannot be started. Its own stdout goes to stderr: the results of several runs are not the command's.
+    `early` is the same run where it was started before. Raises AS5007 when it cannot be started. Its own stdout goes to stderr:
+    the results of several runs are not the command's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for path in program.results:
         path.unlink(missing_ok=True)
-    if program.python:
-        return _python(program, placement, number, folder)
-    return _native(program, placement, number, folder)
+    if not program.python:
+        return _native(program, placement, number, folder)
+    if early is not None:
+        early.turn.touch()
+        status = early.process.wait()
+        text = early.log.read_text(errors="replace")
+        sys.stderr.write(text)
+    else:
+        words = _python_words(program, placement, number, folder, None)
+        status, text = _printed(words, {**os.environ, **caches.switched_off()})
+    return _outcome(program, number, folder, status, text)
 
 
-def _python(program: Program, placement: Placement, number: int, folder: Path) -> Outcome:
+def _python_words(program: Program, placement: Placement, number: int, folder: Path, turn: Path | None) -> list[str]:
     selection = selection_of(placement, number) if number else Selection(placed=(), files=placement.files)
-    files = folder / "config.json", folder / "report.json"
-    out = folder / "RUN"
+    config = folder / "config.json"
     settings = Config(
         targets=program.targets,
-        out=str(out.resolve()),
-        report=str(files[1].resolve()),
+        out=str((folder / "RUN").resolve()),
+        report=str((folder / "report.json").resolve()),
         record=program.record,
         instrument=InstrumentOptions(selection, program.instrument.extra_ops),
         compile_only=False,
         command=program.command,
+        turn=str(turn.resolve()) if turn is not None else "",
+        is_clean=bool(program.time) and not number,
     )
-    files[0].write_bytes(msgspec.json.encode(settings))
-    words = [*program.python, "-m", "autostamp.hooks.program", str(files[0].resolve()), *program.words]
-    if program.time and not number:
-        words = [*program.python, *program.words]  # its own time of the kernel as it is
-    status, text = _printed(words, {**os.environ, **caches.switched_off()})
-    findings = msgspec.json.decode(files[1].read_bytes(), type=Report).findings if files[1].is_file() else ()
+    config.write_bytes(msgspec.json.encode(settings))
+    return [*program.python, "-m", "autostamp.hooks.program", str(config.resolve()), *program.words]
+
+
+def _outcome(program: Program, number: int, folder: Path, status: int, text: str) -> Outcome:
+    report, out = folder / "report.json", folder / "RUN"
+    findings = msgspec.json.decode(report.read_bytes(), type=Report).findings if report.is_file() else ()
     # A run without a site records entries and releases alone, of which the program says that nothing was recorded.
     kept = tuple(each for each in findings if number or each.code != "AS5003")
     fault = next((f"{each.code} {each.message}" for each in kept if each.code in _NO_RECORDS), "")

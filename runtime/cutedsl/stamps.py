@@ -86,6 +86,7 @@ class Stamper:
     def bind(self, buffer: Any, kernel: str) -> None:
         """Bind this warp's lane at kernel entry: to `buffer` (a tensor or an address), else to the open session's."""
         _TRACE.lane = None
+        RECORDER.at_entry()
         if buffer is None and not RECORDER.is_open:
             return
         from autostamp.runtime.cutedsl import emit, mlir

@@ -26,7 +26,7 @@ LAUNCHES: Final = 8
 
 
 def replay_options(command: Command) -> Command:
-    """Add `--replay`, `--bar`, `--try-uncovered`, `--time`, `--results`, `--jobs` and `--build`."""
+    """Add `--replay`, `--bar`, `--try-uncovered`, `--time`, `--results`, `--budget`, `--jobs` and `--build`."""
     decorators = (
         click.option(
             "--replay", is_flag=True, help="Run once for each set of the placement, and join what they record."
@@ -59,6 +59,12 @@ def replay_options(command: Command) -> Command:
             help="Replay: a file that the program writes, compared with the clean run's byte by byte.",
         ),
         click.option(
+            "--budget",
+            type=click.FloatRange(0.0),
+            metavar="SECONDS",
+            help="Replay: split no more once so much time has gone; what is left over is named.",
+        ),
+        click.option(
             "--jobs",
             type=click.IntRange(1, 64),
             default=1,
@@ -89,6 +95,7 @@ class ReplayChoices:
     placement: Path | None
     with_untried: bool = False
     jobs: int = 1
+    budget: float | None = None
 
     def program(
         self,

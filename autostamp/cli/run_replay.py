@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +98,7 @@ class _Session:
         self._bar = asked.bar
         self._with_untried = asked.with_untried
         self._jobs = asked.jobs
+        self._budget = asked.budget
         self._quiet = quiet
         self._runs = 0
         self._next = 1 + max(each.number for each in placement.sets)
@@ -115,14 +117,19 @@ class _Session:
         if left is not None:
             trials.append(left)
             self._next = max(self._next, left.number + 1)
+        begin = time.monotonic()
+        why = "it costs more than the bar, and was split often enough"
         for _ in range(ROUNDS):
             if not trials:
+                break
+            if self._runs and self._budget is not None and time.monotonic() - begin > self._budget:
+                why = "the time that --budget gives was over before it could be run"
                 break
             status, trials = self._round(trials)
             if status:
                 return status
         for trial in trials:
-            self._drop(trial.number, "AS8126", "it costs more than the bar, and was split often enough")
+            self._drop(trial.number, "AS8126", why)
         return 0
 
     def _round(self, trials: Sequence[Trial]) -> tuple[int, list[Trial]]:

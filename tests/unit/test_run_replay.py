@@ -171,6 +171,16 @@ def test_a_wait_above_the_bar_is_split_into_its_stamps(bench: Bench) -> None:
         assert not check(trace)
 
 
+def test_a_budget_ends_the_splitting(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.cost = lambda sites: 1.05 if {GROUP, WAIT_V} <= sites else 1.0
+    assert run("--budget", "0") == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [(each.number, each.code) for each in found.dropped] == [(3, "AS8126"), (4, "AS8126")]
+    assert {each.key for each in found.uncovered} == {key_of_site(GROUP), key_of_site(WAIT_V)}
+    assert "--budget" in capsys.readouterr().err
+
+
 def test_a_bar_that_is_wide_enough_admits_it(bench: Bench) -> None:
     bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
     assert run("--bar", "1.2") == 0

@@ -29,7 +29,7 @@ def placement() -> Placement:
     path = ROOT / "kernels/cutedsl/gemm_ws.py"
     file = instrument(path.read_bytes(), str(path)).file
     keys = {site.number: site_key(file, site) for site in file.sites}
-    anchors = tuple(keys[site.number] for site in file.sites if site.role == "load")
+    anchors = tuple(keys[site.number] for site in file.sites if site.method.startswith("producer_"))
     others = [key for key in keys.values() if key not in anchors]
     sets = tuple(
         ReplaySet(number, tuple((key, Form.BOTH) for key in (*anchors, *others[number - 1 :: 2])), anchors, FEATURES)

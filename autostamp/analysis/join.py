@@ -15,7 +15,7 @@ from itertools import count
 import numpy as np
 
 from autostamp.analysis.join_checks import Agreement, Launches, agreement, own_faults, same_counts
-from autostamp.analysis.join_errors import GUIDED, Errors, errors_of
+from autostamp.analysis.join_errors import Errors, errors_of
 from autostamp.analysis.join_lanes import Guides, Kind, Mark, Track, anchors_of, events_only
 from autostamp.analysis.join_map import Occupied, Placed, blocks_of, place
 from autostamp.analysis.join_tables import unite
@@ -266,5 +266,5 @@ def _error(moved: Placed, part: _Part, warp: int, kind: tuple[Kind, Kind] | None
     of_gap = part.agreed.largest.get((guide, kind), part.agreed.noise) if kind is not None else part.agreed.noise
     largest = max(of_gap, *(each for each in more if each is not None))
     if guide != warp:
-        largest *= GUIDED
+        largest *= part.errors.drift
     return min(round(largest) + moved.slack + by + 2, moved.bound)

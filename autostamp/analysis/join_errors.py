@@ -21,9 +21,9 @@ MARGIN: Final = 1.5
 """What the 99th percentile of at least ENOUGH errors is multiplied by. Fewer say nothing, and the anchors around must do."""
 
 
-GUIDED: Final = 3.0
-"""The same again for a warp that another guides: two warps drift against each other through a whole launch, so that many records
-of a launch are one sample."""
+GUIDED: Final = 9.0
+"""Launches by which samples fall short for a warp that another guides: two warps drift against each other through a whole launch,
+so that all records of a launch are nearly one sample. Errors are multiplied by 1 + GUIDED / launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,12 @@ class Errors:
 
     misplaced: Mapping[Kind, tuple[tuple[int, int], ...]]
     typical: tuple[int, int]
+    launches: int
+
+    @property
+    def drift(self) -> float:
+        """What the error of a guided warp's record is multiplied by."""
+        return 1 + GUIDED / self.launches
 
     def of(self, mark: Mark) -> float | None:
         """What a mark may be misplaced by, None where too little is known.
@@ -58,7 +64,7 @@ def errors_of(launches: Launches, guides: Guides, wanted: Mapping[int, frozenset
                 found.setdefault(Kind(mark.instance, mark.kind), []).append((mark.visit, error))
                 every.append(error)
     typical = (round(float(np.percentile(every, 50))), round(float(np.percentile(every, 95)))) if every else (0, 0)
-    return Errors({key: tuple(sorted(samples)) for key, samples in found.items()}, typical)
+    return Errors({key: tuple(sorted(samples)) for key, samples in found.items()}, typical, len(launches))
 
 
 def _misplaced(

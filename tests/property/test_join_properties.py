@@ -37,7 +37,7 @@ def splits(draw: st.DrawFn) -> list[set[int]]:
 
 
 @given(SCHEDULES, splits(), st.integers(3, 6), st.integers(0, 1 << 30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 def test_every_event_lies_within_its_error_of_the_truth(
     schedule: Schedule, sets: list[set[int]], launches: int, seed: int
 ) -> None:

@@ -159,7 +159,11 @@ def test_every_macro_that_is_emitted_is_defined():
 
 
 def test_the_device_header_needs_nothing_else():
-    assert re.findall(r"^#include (\S+)", TEXT, re.MULTILINE) == ['"autostamp_unit.cuh"', '"autostamp_host.cuh"']
+    assert re.findall(r"^#include (\S+)", TEXT, re.MULTILINE) == [
+        '"autostamp_unit.cuh"',
+        '"autostamp_host.cuh"',
+        '"autostamp_forms.cuh"',
+    ]
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler is installed")

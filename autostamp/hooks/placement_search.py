@@ -148,7 +148,8 @@ class Search:
             if site not in covered:
                 options = (union(fixed, [site]), frozenset({site}))
                 sets += [each for each in options if self._is_good(self._measured(each))][:1]
-        return sets or ([base] if base else [])
+        held = {key for sites in sets for key, _ in sites}
+        return sets if {key for key, _ in base} <= held else [base, *sets]
 
     def _split(self, base: Sites, rest: list[tuple[str, Form]]) -> list[Sites]:
         """Groups that each stay near clean on the base; a site that does not, with nothing else, is left out."""

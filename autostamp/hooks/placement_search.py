@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autostamp.hooks.variants import Candidate, Measured, Sites, Target, Variants
-from autostamp.model.placement import PLACEMENT_SCHEMA, Effect, Form, PlacedSite, Placement, ReplaySet
+from autostamp.model.placement import (
+    PLACEMENT_SCHEMA,
+    Effect,
+    Form,
+    PlacedSite,
+    Placement,
+    ReplaySet,
+    ScheduleFeatures,
+)
 from autostamp.passes import schedule_features
 
 _SINGLE = (Form.ENTER, Form.EXIT)
@@ -99,7 +107,7 @@ class Search:
             options = [(each.key, form) for each in here for form in {each.form, *_SINGLE}]
             known = {site: made for site in options if (made := self._known(frozenset({site}))) is not None}
             if known:
-                key, form = min(known, key=lambda site: (known[site].features.distance, site[1] is not Form.BOTH, site))
+                key, form = min(known, key=lambda site: _dearness(known[site].features, site[1]))
                 found[key] = form
             else:
                 missing.append(role)
@@ -227,3 +235,8 @@ def union(*groups: Iterable[tuple[str, Form]]) -> Sites:
 
 def _alone(key: str, form: Form = Form.BOTH) -> Sites:
     return frozenset({(key, form)})
+
+
+def _dearness(found: ScheduleFeatures, form: Form) -> tuple[float, int, bool]:
+    """What decides between anchors: distance, then how many waits moved, then whether a stamp is missing."""
+    return (found.distance, len(found.waits_moved), form is not Form.BOTH)

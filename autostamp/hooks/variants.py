@@ -78,7 +78,7 @@ class Measured:
 class Variants:
     """Every variant of a target that was asked for, each compiled once: what `state` holds is not compiled again.
 
-    `compiles` counts compilations, `failures` holds the finding of each variant that did not compile.
+    `clean` is the clean build, `compiles` counts compilations, `failures` holds the finding of each variant that did not compile.
     """
 
     builder: Builder
@@ -90,7 +90,7 @@ class Variants:
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
-        self._clean = schedule_features.Outline(_kernel(self.target.clean, self.target.symbol))
+        self.clean = schedule_features.Outline(_kernel(self.target.clean, self.target.symbol))
 
     def measure(self, sites: Sites) -> Measured | None:
         """What these stamps do to the schedule; None where the variant does not compile."""
@@ -98,7 +98,7 @@ class Variants:
             try:
                 facts = _kernel(self._cubin(sites), self.target.symbol)
                 outline = schedule_features.Outline(facts)
-                found = Measured(schedule_features.features(self._clean, outline), outline.stamped_roles)
+                found = Measured(schedule_features.features(self.clean, outline), outline.stamped_roles)
                 self._known[sites] = found
             except AutostampError as error:
                 self.failures[sites] = error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from autostamp.hooks.variants import Candidate, Measured, Sites, Target, Variants
 from autostamp.model.placement import (
@@ -60,6 +61,7 @@ class Search:
         base = self._base(usable, fixed)
         rest = [(each.key, each.form) for each in usable if (each.key, each.form) not in base]
         sets = self._packed(base, fixed, rest)
+        sets = self._rescued(sets, base, target.candidates)
         placed = {key for sites in sets for key, _ in sites}
         return Placement(
             schema_version=PLACEMENT_SCHEMA,
@@ -158,6 +160,29 @@ class Search:
                 sets += [each for each in options if self._is_good(self._measured(each))][:1]
         held = {key for sites in sets for key, _ in sites}
         return sets if {key for key, _ in base} <= held else [base, *sets]
+
+    def _rescued(self, sets: list[Sites], base: Sites, candidates: Sequence[Candidate]) -> list[Sites]:
+        """The sets with sites that perturb alone and do not in company: in a set, or two of them on the base."""
+        held = {key for sites in sets for key, _ in sites}
+        left = [each for each in candidates if each.key not in held and self._known(_alone(each.key)) is not None]
+        sets = list(sets)
+        for each in left:
+            forms = [Form.BOTH, *_SINGLE] if each.is_wait else [Form.BOTH]
+            grown = [(at, union(sites, [(each.key, form)])) for form in forms for at, sites in enumerate(sets)]
+            self._compile("company", [sites for _, sites in grown])
+            for at, sites in grown:
+                if self._is_good(self._known(sites)):
+                    sets[at] = sites
+                    held.add(each.key)
+                    break
+        left = [each for each in left if each.key not in held]
+        pairs = [union(base, _alone(one.key), _alone(two.key)) for one, two in combinations(left, 2)]
+        self._compile("company", pairs)
+        for sites in pairs:
+            if not {key for key, _ in sites} <= held | {key for key, _ in base} and self._is_good(self._known(sites)):
+                sets.append(sites)
+                held |= {key for key, _ in sites}
+        return sets
 
     def _split(self, base: Sites, rest: list[tuple[str, Form]]) -> list[Sites]:
         """Groups that each stay near clean on the base; a site that does not, with nothing else, is left out."""

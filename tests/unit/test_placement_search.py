@@ -119,6 +119,26 @@ def test_costs_are_never_added_up():
     assert {key for each in found.sets for key in keys(each.sites)} == set("abc")
 
 
+def test_a_site_that_perturbs_alone_and_not_in_company_is_found_there():
+    def cost(sites):
+        present = keys(sites)
+        return 5.0 if "s" in present and "c" not in present else 0.1 * len(present)
+
+    found = search(Kernel([wait("c"), Candidate("s", ("mma",), False, "s")], cost)).run()
+    assert [keys(each.sites) for each in found.sets] == [{"c", "s"}]
+    assert next(each for each in found.sites if each.key == "s").effect is Effect.PERTURBING
+
+
+def test_two_sites_that_are_harmless_only_together_are_a_set():
+    def cost(sites):
+        return 5.0 if len(keys(sites) & {"s", "t"}) == 1 else 0.1
+
+    signals = [Candidate(key, ("mma",), False, key) for key in "st"]
+    found = search(Kernel([wait("a"), *signals], cost)).run()
+    assert found.uncovered == ()
+    assert {"s", "t"} <= keys(found.sets[-1].sites)
+
+
 def test_a_role_without_a_site_in_its_loop_has_no_anchor():
     made = search(Kernel([wait("a"), wait("p", "load")], lambda sites: 0.0, in_loop=lambda key: key == "a"))
     found = made.run()

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,6 +27,9 @@ from autostamp.runtime import cubin
 
 Sites: TypeAlias = frozenset[tuple[str, Form]]
 """Sites of one variant by key, each with its form."""
+
+KEPT_S: Final = 14 * 24 * 3600
+"""How long a cached variant is kept that nobody uses."""
 
 STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py"))
 """What decides which instructions a stamp becomes: part of the name under which a variant is cached."""
@@ -92,6 +98,8 @@ class Variants:
     def __post_init__(self) -> None:
         self.clean = schedule_features.Outline(_kernel(self.target.clean, self.target.symbol))
 
+        _prune(self.state.root / "variants")
+
     def measure(self, sites: Sites) -> Measured | None:
         """What these stamps do to the schedule; None where the variant does not compile."""
         if sites not in self._known:
@@ -117,6 +125,8 @@ class Variants:
     def _cubin(self, sites: Sites) -> bytes:
         path = self.state.root / "variants" / f"{self._name(sites)}.cubin"
         if path.is_file():
+            with contextlib.suppress(OSError):
+                os.utime(path)  # what was used lately is not removed
             return path.read_bytes()
         made = self.builder.build(sites)
         with self._lock:
@@ -146,6 +156,15 @@ def _kernel(data: bytes, symbol: str) -> CubinFacts:
         return each
     there = ", ".join(each.kernel for each in kernels) or "none"
     raise AutostampError.of("AS8104", sites="?", detail=f"no kernel {symbol} in the cubin (it holds {there})")
+
+
+def _prune(folder: Path) -> None:
+    """Remove variants that were not used for a while."""
+    limit = time.time() - KEPT_S
+    for path in folder.glob("*.cubin"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < limit:
+                path.unlink()
 
 
 @cache

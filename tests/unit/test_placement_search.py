@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -246,3 +247,14 @@ def test_a_failure_is_kept_and_measures_as_nothing(tmp_path):
     made = Variants(Builder(target), target, StateFolder(tmp_path))
     assert made.measure(frozenset()) is None
     assert [each.diagnostic.code for each in made.failures.values()] == ["AS8104"]
+
+
+@pytest.mark.usefixtures("without_tools")
+def test_variants_that_nobody_used_for_weeks_are_removed(tmp_path):
+    target = Target("kernel", b"clean", (wait("a"),), (), "d")
+    sites = [frozenset({("a", form)}) for form in (Form.BOTH, Form.ENTER)]
+    Variants(Builder(target), target, StateFolder(tmp_path)).measure_all(sites, 1)
+    old, new = sorted((tmp_path / "variants").iterdir())
+    os.utime(old, (0, 0))
+    Variants(Builder(target), target, StateFolder(tmp_path))
+    assert list((tmp_path / "variants").iterdir()) == [new]

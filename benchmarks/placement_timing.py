@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each replay set of a placement costs on the GPU: `python -m benchmarks.placement_timing PLACEMENT.json OUT`.
 
-FlashAttention's forward kernel in one process: for every set the kernel is compiled with exactly its stamps, its output is
+One case of `benchmarks.overhead` in one process: for every set it is compiled with exactly the set's stamps, its output is
 compared with the clean one's bit for bit, and both are timed A/B/B/A as CUDA graphs. OUT gets `timing.json` and the cubins.
-`--dry` compiles with fake tensors and times nothing: for machines without a GPU.
+`--program` compiles the case and no more: what `autostamp place` is to run. `--dry` times nothing. Both use fake tensors and
+need no GPU.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from autostamp.runtime.buffer import NoMemory
 from autostamp.runtime.placement_file import read_placement
 from autostamp.runtime.recorder import RECORDER
 from benchmarks.overhead import COMPILE_ONLY, _fake_tensors
-from benchmarks.overhead_cases import Build, Builds, FlashForward, Shape, TorchMemory
+from benchmarks.overhead_cases import TARGETS, Build, Builds, Case, TorchMemory, all_cases
 from benchmarks.overhead_statistics import compare, launches_for
-from benchmarks.overhead_timing import MOST_LAUNCHES, TARGET_US, compare_outputs, one_round, say, timer_of
+from benchmarks.overhead_timing import MOST_LAUNCHES, TARGET_US, _times, compare_outputs, one_round, say, timer_of
 
-SHAPE = Shape(1, 128, 4096, 1, 128)
 WARM_UP = 3
+PROBE = 8
 
 
 def choose(session: Session, sites: Collection[tuple[str, Form]]) -> None:
@@ -45,39 +46,58 @@ def choose(session: Session, sites: Collection[tuple[str, Form]]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("placement", type=Path)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("placement", type=Path, nargs="?")
+    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument(
+        "--case", default="FA4 forward 1x128x4096x1x128 bf16", help="the name of the case, or its begin"
+    )
+    parser.add_argument("--program", action="store_true")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=180.0, help="start no set after this time")
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
+    case = next(
+        each for each in all_cases(is_real=not (options.dry or options.program)) if each.name.startswith(options.case)
+    )
+    if options.program:
+        return _compile(case)
     placement = read_placement(options.placement)
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
         os.environ.update(caches.switched_off() | {"CUTE_DSL_KEEP": "cubin", "CUTE_DSL_DUMP_DIR": folder})
         os.environ.update(COMPILE_ONLY if options.dry else {})
         instrument = InstrumentOptions(Selection(placed=None, files=placement.files))
-        session = Session(["flash_attn.cute"], instrument=instrument, record=False)
+        session = Session(TARGETS, instrument=instrument, record=False)
         session.open()
         try:
             with _fake_tensors() if options.dry else contextlib.nullcontext():
-                rows = _sets(placement, session, Path(folder), options)
+                rows = _sets(case, placement, session, Path(folder), options)
         finally:
             session.close()
-    value = {"schema_version": 1, "shape": str(SHAPE), "sets": rows}
+    value = {"schema_version": 1, "case": case.name, "sets": rows}
     (options.out / "timing.json").write_text(json.dumps(value, indent=1) + "\n")
     return 0
 
 
-def _sets(placement: Placement, session: Session, dump: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
+def _compile(case: Case) -> int:
+    os.environ.update(caches.switched_off() | COMPILE_ONLY)
+    with _fake_tensors():
+        case.prepare()
+        case.launch({})
+    return 0
+
+
+def _sets(
+    case: Case, placement: Placement, session: Session, dump: Path, options: argparse.Namespace
+) -> list[dict[str, Any]]:
     begin = time.monotonic()
     memory = NoMemory() if options.dry else TorchMemory()
-    case = FlashForward(SHAPE, is_causal=False)
     builds = Builds(memory, RecordOptions())
     with builds.use(Build.CLEAN):
         case.prepare()
-        case.launch({})
-    _keep(dump, options.out / "clean.cubin")
+    with builds.use(Build.CLEAN) as kept:
+        case.launch(kept)
+    _keep(dump, placement.kernel, options.out / "clean.cubin")
     rows: list[dict[str, Any]] = []
     for chosen in placement.sets:
         if time.monotonic() - begin > options.seconds:
@@ -88,7 +108,7 @@ def _sets(placement: Placement, session: Session, dump: Path, options: argparse.
         row: dict[str, Any] = {"set": chosen.number, "sites": [[key, form.value] for key, form in chosen.sites]}
         with builds.use(Build.STAMPED) as kept:
             case.launch(kept)
-        _keep(dump, options.out / f"{chosen.number}.cubin")
+        _keep(dump, placement.kernel, options.out / f"{chosen.number}.cubin")
         if isinstance(memory, TorchMemory):
             row |= _timed(case, builds, memory, options.rounds)
         rows.append(row)
@@ -96,12 +116,14 @@ def _sets(placement: Placement, session: Session, dump: Path, options: argparse.
     return rows
 
 
-def _timed(case: FlashForward, builds: Builds, memory: TorchMemory, rounds: int) -> dict[str, Any]:
+def _timed(case: Case, builds: Builds, memory: TorchMemory, rounds: int) -> dict[str, Any]:
     import torch
 
     torch.cuda.synchronize()
     outputs = compare_outputs(case, builds)
-    launches = launches_for(46.0, TARGET_US, MOST_LAUNCHES)
+    probe = timer_of(case, builds, Build.CLEAN, PROBE)
+    probe.replay()
+    launches = launches_for(_times([probe])[0], TARGET_US, MOST_LAUNCHES)
     timers = {build: timer_of(case, builds, build, launches) for build in Build}
     for _ in range(WARM_UP):
         one_round(timers)
@@ -121,10 +143,13 @@ def _timed(case: FlashForward, builds: Builds, memory: TorchMemory, rounds: int)
     }
 
 
-def _keep(dump: Path, file: Path) -> None:
-    """The one cubin that was dumped since the last call."""
-    (found,) = dump.glob("*.cubin")
-    shutil.move(found, file)
+def _keep(dump: Path, symbol: str, file: Path) -> None:
+    """Of the cubins that were dumped since the last call, the kernel's."""
+    for found in dump.glob("*.cubin"):
+        if symbol.encode() in found.read_bytes():
+            shutil.move(found, file)
+        else:
+            found.unlink()
 
 
 if __name__ == "__main__":

@@ -41,15 +41,15 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The data of `schedule_weights.toml`: weights of the parts, and limits."""
+    """The data of `schedule_weights.toml`: weights of the parts, ranges of what moves, and limits."""
 
-    order: float
-    waits: float
+    moved: float
     trip: float
     unroll: float
     registers: float
     spills: float
-    saturation: float
+    order: tuple[float, float]
+    wait: tuple[float, float]
     free: float
     near_clean: float
 
@@ -58,7 +58,8 @@ class Weights:
 def weights() -> Weights:
     """The weights that come with the package."""
     table = tomllib.loads((resources.files("autostamp.passes") / "schedule_weights.toml").read_text(encoding="utf-8"))
-    return Weights(**table["weights"], **table["limits"])
+    ranges = {name: (float(first), float(last)) for name, (first, last) in table["ranges"].items()}
+    return Weights(**table["weights"], **table["limits"], order=ranges["order"], wait=ranges["wait"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +83,35 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the distance is made of, each without its weight: see `schedule_weights.toml`."""
+    """What the distance is made of, each without its weight: see `schedule_weights.toml`.
+
+    `order` is the share of core opcodes of a main loop that left the clean order, `shift` how far one of its waits moved as a
+    share of its stream, `trip` by what share of its cycles a trip got longer; of each the worst main loop.
+    """
 
     order: float
-    waits: float
+    shift: float
     trip: float
     unroll: float
     registers: float
     spills: float
 
     def distance(self, by: Weights) -> float:
-        """The weighted sum."""
-        fitted = by.order * self.order + by.waits * self.waits + by.trip * self.trip
-        return fitted + by.unroll * self.unroll + by.registers * self.registers + by.spills * self.spills
+        """The weighted sum. A wait that moves takes the order with it, so the two are not added up."""
+        moved = max(_within(self.order, by.order), _within(self.shift, by.wait))
+        return (
+            by.moved * moved
+            + by.trip * self.trip
+            + by.unroll * self.unroll
+            + by.registers * self.registers
+            + by.spills * self.spills
+        )
+
+
+def _within(value: float, limits: tuple[float, float]) -> float:
+    """Where a value lies in a range: 0 up to its begin, 1 from its end."""
+    first, last = limits
+    return min(1.0, max(0.0, (value - first) / (last - first)))
 
 
 class Outline:
@@ -178,12 +195,11 @@ def parts(clean: Outline, stamped: Outline) -> Parts:
     """
     both = [(one, stamped.streams[role]) for role, one in clean.streams.items() if role in stamped.streams]
     is_lost = len(both) < len(clean.streams)
-    saturation = weights().saturation
     # Of a loop without exponentials and matrix instructions (a producer's) only the waits and the unrolling count: it has time.
     busy = [pair for pair in both if pair[0].work] or both
     return Parts(
         order=1.0 if is_lost else _disorder(clean, stamped, busy),
-        waits=max([float(is_lost), *(min(1.0, _shift(*pair) / saturation) for pair in both)]),
+        shift=max([float(is_lost), *(_shift(*pair) for pair in both)]),
         trip=max([0.0, *((other.length - one.length) / one.cycles for one, other in busy)]),
         unroll=max([0.0, *(abs(math.log2(_growth(*pair))) for pair in both)]),
         registers=float(max(0, _units(stamped.facts) - _units(clean.facts))),

@@ -147,7 +147,10 @@ def _builder(program: tuple[str, ...], targets: tuple[str, ...], pattern: str, o
         raise AutostampError.of("AS5007", command=program[0], detail="it is no Python program and no nvcc")
     python, arguments = _split(program)
     chosen = targets or tuple(item for item in arguments[:1] if item != "-m") or tuple(arguments[1:2])
-    return CuteBuilder(python, arguments, chosen, pattern, options)
+    from autostamp.runtime import devices
+
+    gpus, _ = devices.find_gpus()
+    return CuteBuilder(python, arguments, chosen, pattern, not gpus, options)
 
 
 def _of_run(run: Path, targets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

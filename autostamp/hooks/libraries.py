@@ -21,7 +21,9 @@ MARKERS: Final = {
 }
 """What an include folder belongs to: it holds all of these files."""
 
-OWN: Final = frozenset({"autostamp.cuh", "autostamp_host.cuh", "autostamp_drain.cuh", "autostamp_unit.cuh"})
+OWN: Final = frozenset(
+    {"autostamp.cuh", "autostamp_host.cuh", "autostamp_drain.cuh", "autostamp_forms.cuh", "autostamp_unit.cuh"}
+)
 """Our headers, wherever `autostamp instrument` wrote them: a compilation gets its own."""
 
 

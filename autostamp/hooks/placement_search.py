@@ -8,12 +8,29 @@ the anchors and all sites that change nothing; the other sites are packed onto i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from autostamp.hooks.variants import Candidate, Measured, Sites, Target, Variants
-from autostamp.model.placement import PLACEMENT_SCHEMA, Effect, Form, PlacedSite, Placement, ReplaySet
+from autostamp.model.placement import (
+    PLACEMENT_SCHEMA,
+    Effect,
+    Form,
+    PlacedSite,
+    Placement,
+    ReplaySet,
+    ScheduleFeatures,
+)
 from autostamp.passes import schedule_features
+
+_SINGLE = (Form.ENTER, Form.EXIT)
+
+ANCHOR_WAITS = 2
+"""How many waits of a role are compiled with one stamp, to find its cheapest anchor."""
+
+FREE_TOGETHER = 0.1
+"""What all free sites together may add to a set's distance, as a share of the limit."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -38,12 +55,13 @@ class Search:
         """The placement, as far as the budget reaches."""
         target = self.variants.target
         solos = self._solos(target.candidates)
-        usable = [each for each in solos if self._is_good(self._known(frozenset({(each.key, each.form)})))]
+        usable = [each for each in solos if self._is_good(self._known(_alone(each.key, each.form)))]
         anchors = self._anchors(target, usable)
-        base = self._base(usable, anchors)
-        rest = [each for each in usable if (each.key, each.form) not in base]
-        packed = self._packed(base, [(each.key, each.form) for each in rest])
-        sets = [sites for sites in packed if self._measured(sites) is not None]
+        fixed = self._fixed(anchors)
+        base = self._base(usable, fixed)
+        rest = [(each.key, each.form) for each in usable if (each.key, each.form) not in base]
+        sets = self._packed(base, fixed, rest)
+        sets = self._rescued(sets, base, target.candidates)
         placed = {key for sites in sets for key, _ in sites}
         return Placement(
             schema_version=PLACEMENT_SCHEMA,
@@ -59,17 +77,13 @@ class Search:
 
     def _solos(self, candidates: Sequence[Candidate]) -> list[PlacedSite]:
         """Every site alone: with both stamps, and a wait that perturbs so with one, in the form that moves least."""
-        self._compile("sites", [frozenset({(each.key, Form.BOTH)}) for each in candidates])
-        moving = [
-            each
-            for each in candidates
-            if each.is_wait and not self._is_good(self._known(frozenset({(each.key, Form.BOTH)})))
-        ]
-        self._compile("forms", [frozenset({(each.key, form)}) for each in moving for form in (Form.ENTER, Form.EXIT)])
+        self._compile("sites", [_alone(each.key, Form.BOTH) for each in candidates])
+        moving = [each for each in candidates if each.is_wait and not self._is_good(self._known(_alone(each.key)))]
+        self._compile("forms", [_alone(each.key, form) for each in moving for form in _SINGLE])
         found = []
         for each in candidates:
-            forms = [Form.BOTH, Form.ENTER, Form.EXIT] if each in moving else [Form.BOTH]
-            known = [(form, made) for form in forms if (made := self._known(frozenset({(each.key, form)}))) is not None]
+            forms = [Form.BOTH, *_SINGLE] if each in moving else [Form.BOTH]
+            known = [(form, made) for form in forms if (made := self._known(_alone(each.key, form))) is not None]
             if known:
                 form, best = min(known, key=lambda item: item[1].features.distance)
                 if not self._is_good(best):  # no form helps: say what the site costs in full
@@ -77,64 +91,110 @@ class Search:
                 found.append(PlacedSite(each.key, form, schedule_features.effect(best.features), best.features))
         return found
 
-    def _anchors(self, target: Target, usable: Sequence[PlacedSite]) -> tuple[str, ...]:
-        """For each role the site in its main loop that moves least: visited every iteration, stamped in every set."""
-        found: list[str] = []
-        missing: list[str] = []
+    def _anchors(self, target: Target, usable: Sequence[PlacedSite]) -> dict[str, Form]:
+        """For each role the site in its main loop that moves least: visited every iteration, stamped in every set.
+
+        One stamp is enough for an anchor, so a wait may be one in a cheaper form than the one in which it is covered.
+        """
+        waits = {each.key for each in target.candidates if each.is_wait}
         roles = {each.key: each.roles for each in target.candidates}
+        found: dict[str, Form] = {}
+        missing: list[str] = []
         for role in dict.fromkeys(role for each in target.candidates for role in each.roles if role):
-            of_role = [each for each in usable if roles[each.key] == (role,) and self._is_in_loop(each)]
-            if of_role:
-                best = min(of_role, key=lambda each: (each.form is not Form.BOTH, each.features.distance))
-                found.append(best.key)
+            here = [each for each in usable if roles[each.key] == (role,) and self._is_in_loop(each)]
+            here.sort(key=lambda each: each.features.distance)
+            if here and here[0].features.distance > schedule_features.weights().free:
+                near = [each.key for each in here if each.form is Form.BOTH and each.key in waits][:ANCHOR_WAITS]
+                self._compile("anchors", [_alone(key, form) for key in near for form in _SINGLE])
+            options = [(each.key, form) for each in here for form in {each.form, *_SINGLE}]
+            known = {site: made for site in options if (made := self._known(frozenset({site}))) is not None}
+            if known:
+                key, form = min(known, key=lambda site: _dearness(known[site].features, site[1]))
+                found[key] = form
             else:
                 missing.append(role)
         self.unanchored = tuple(missing)
-        return tuple(found)
+        return found
 
     def _is_in_loop(self, site: PlacedSite) -> bool:
-        made = self._known(frozenset({(site.key, site.form)}))
+        made = self._known(_alone(site.key, site.form))
         return made is not None and bool(made.roles)
 
-    def _base(self, usable: Sequence[PlacedSite], anchors: Sequence[str]) -> Sites:
-        """The anchors with all sites that are free alone, if they are near clean together; else less."""
-        forms = {each.key: each.form for each in usable}
-        fixed = frozenset((key, forms[key]) for key in anchors)
-        free = frozenset((each.key, each.form) for each in usable if each.effect is Effect.FREE)
-        for sites in (fixed | free, fixed):
-            if sites and self._is_good(self._measured(sites)):
-                return sites
+    def _fixed(self, anchors: Mapping[str, Form]) -> Sites:
+        """The anchors, as many as are near clean together."""
         kept: Sites = frozenset()
-        for key in anchors:
-            if self._is_good(self._measured(kept | {(key, forms[key])})):
-                kept |= {(key, forms[key])}
+        for site in (frozenset(anchors.items()), *(frozenset({each}) for each in anchors.items())):
+            if site and not site <= kept and self._is_good(self._measured(kept | site)):
+                kept |= site
         return kept
 
-    def _packed(self, base: Sites, rest: Sequence[tuple[str, Form]]) -> list[Sites]:
-        """Sets that hold the base and together all of `rest`, as few as halving and merging find."""
+    def _base(self, usable: Sequence[PlacedSite], fixed: Sites) -> Sites:
+        """The anchors with the sites that are free alone, as many as are near clean together and cost no more than they do."""
+        free = [(each.key, each.form) for each in usable if each.effect is Effect.FREE]
+        made = self._measured(fixed) if fixed else None
+        limit = (made.features.distance if made is not None else 0.0) + FREE_TOGETHER * self.limit
+        base = fixed
+        for part in (free, free[: len(free) // 2], free[len(free) // 2 :]):
+            wanted = union(base, part)
+            found = self._measured(wanted) if wanted != base else None
+            if found is not None and found.features.distance <= limit:
+                base = wanted
+        return base
+
+    def _packed(self, base: Sites, fixed: Sites, rest: Sequence[tuple[str, Form]]) -> list[Sites]:
+        """Sets that hold the base, or at least the anchors, and together all of `rest`: as few as halving and merging find."""
         groups = self._split(base, list(rest))
         merged: list[Sites] = []
         for group in sorted(groups, key=len, reverse=True):
             for index, other in enumerate(merged):
-                if self._is_good(self._measured(base | other | group)):
+                if self._is_good(self._measured(union(base, other, group))):
                     merged[index] = other | group
                     break
             else:
                 merged.append(group)
-        merged = self._moved(base, merged)
-        return [base | group for group in merged] or ([base] if base else [])
+        sets = [union(base, group) for group in self._moved(base, merged)]
+        covered = {site for sites in sets for site in sites}
+        for site in rest:
+            if site not in covered:
+                options = (union(fixed, [site]), frozenset({site}))
+                sets += [each for each in options if self._is_good(self._measured(each))][:1]
+        held = {key for sites in sets for key, _ in sites}
+        return sets if {key for key, _ in base} <= held else [base, *sets]
+
+    def _rescued(self, sets: list[Sites], base: Sites, candidates: Sequence[Candidate]) -> list[Sites]:
+        """The sets with sites that perturb alone and do not in company: in a set, or two of them on the base."""
+        held = {key for sites in sets for key, _ in sites}
+        left = [each for each in candidates if each.key not in held and self._known(_alone(each.key)) is not None]
+        sets = list(sets)
+        for each in left:
+            forms = [Form.BOTH, *_SINGLE] if each.is_wait else [Form.BOTH]
+            grown = [(at, union(sites, [(each.key, form)])) for form in forms for at, sites in enumerate(sets)]
+            self._compile("company", [sites for _, sites in grown])
+            for at, sites in grown:
+                if self._is_good(self._known(sites)):
+                    sets[at] = sites
+                    held.add(each.key)
+                    break
+        left = [each for each in left if each.key not in held]
+        pairs = [union(base, _alone(one.key), _alone(two.key)) for one, two in combinations(left, 2)]
+        self._compile("company", pairs)
+        for sites in pairs:
+            if not {key for key, _ in sites} <= held | {key for key, _ in base} and self._is_good(self._known(sites)):
+                sets.append(sites)
+                held |= {key for key, _ in sites}
+        return sets
 
     def _split(self, base: Sites, rest: list[tuple[str, Form]]) -> list[Sites]:
-        """Groups that each stay near clean on the base; a site that does so with nothing else is left out."""
+        """Groups that each stay near clean on the base; a site that does not, with nothing else, is left out."""
         if not rest:
             return []
-        if self._is_good(self._measured(base | frozenset(rest))):
+        if self._is_good(self._measured(union(base, rest))):
             return [frozenset(rest)]
         if len(rest) == 1:
             return []
         half = len(rest) // 2
         parts = rest[:half], rest[half:]
-        self._compile("sets", [base | frozenset(part) for part in parts])
+        self._compile("sets", [union(base, part) for part in parts])
         return [group for part in parts for group in self._split(base, part)]
 
     def _moved(self, base: Sites, groups: list[Sites]) -> list[Sites]:
@@ -143,7 +203,9 @@ class Search:
         while len(groups) > 1:
             others = list(groups[:-1])
             for site in sorted(groups[-1]):
-                fitting = (n for n, each in enumerate(others) if self._is_good(self._measured(base | each | {site})))
+                fitting = (
+                    n for n, each in enumerate(others) if self._is_good(self._measured(union(base, each, [site])))
+                )
                 index = next(fitting, None)
                 if index is None:
                     return groups
@@ -181,8 +243,25 @@ class Search:
             self.is_complete = False
         return late
 
-    def _set(self, number: int, sites: Sites, anchors: Sequence[str]) -> ReplaySet:
+    def _set(self, number: int, sites: Sites, anchors: Mapping[str, Form]) -> ReplaySet:
         made = self.variants.measure(sites)
         assert made is not None
         keys = {key for key, _ in sites}
         return ReplaySet(number, tuple(sorted(sites)), tuple(key for key in anchors if key in keys), made.features)
+
+
+def union(*groups: Iterable[tuple[str, Form]]) -> Sites:
+    """All sites of several groups; one that is in two forms gets both stamps."""
+    forms: dict[str, Form] = {}
+    for key, form in (site for group in groups for site in group):
+        forms[key] = form if forms.get(key, form) is form else Form.BOTH
+    return frozenset(forms.items())
+
+
+def _alone(key: str, form: Form = Form.BOTH) -> Sites:
+    return frozenset({(key, form)})
+
+
+def _dearness(found: ScheduleFeatures, form: Form) -> tuple[float, int, bool]:
+    """What decides between anchors: distance, then how many waits moved, then whether a stamp is missing."""
+    return (found.distance, len(found.waits_moved), form is not Form.BOTH)

@@ -23,6 +23,7 @@ import msgspec
 from autostamp.hooks import program
 from autostamp.hooks.session import Session
 from autostamp.model.placement import Form, site_key
+from autostamp.runtime.buffer import NoMemory
 from autostamp.runtime.recorder import RECORDER
 
 POLL_S: Final = 0.02
@@ -62,6 +63,8 @@ class Server:
         for line in self._requests:
             child = os.fork()
             if child == 0:
+                # Nothing of the child is launched, and a device that was opened before a fork cannot be used after it.
+                RECORDER.allocate, RECORDER.is_real = NoMemory().allocate, False
                 RECORDER.at_kernel = lambda _symbol: None
                 RECORDER.forms = self._forms(json.loads(line)["sites"])
                 return
@@ -119,7 +122,7 @@ def main() -> None:
     """Entry point of the server."""
     config = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=ServerConfig)
     given = config.program
-    session = Session(given.targets, options=given.record, instrument=given.instrument, compile_only=True)
+    session = Session(given.targets, options=given.record, instrument=given.instrument, compile_only=given.compile_only)
     session.open()
     RECORDER.at_kernel = Server(config, session).at_kernel
     program.execute(sys.argv[2:], session.loaded, given.targets)

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,6 +27,9 @@ from autostamp.runtime import cubin
 
 Sites: TypeAlias = frozenset[tuple[str, Form]]
 """Sites of one variant by key, each with its form."""
+
+KEPT_S: Final = 14 * 24 * 3600
+"""How long a cached variant is kept that nobody uses."""
 
 STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py"))
 """What decides which instructions a stamp becomes: part of the name under which a variant is cached."""
@@ -78,7 +84,7 @@ class Measured:
 class Variants:
     """Every variant of a target that was asked for, each compiled once: what `state` holds is not compiled again.
 
-    `compiles` counts compilations, `failures` holds the finding of each variant that did not compile.
+    `clean` is the clean build, `compiles` counts compilations, `failures` holds the finding of each variant that did not compile.
     """
 
     builder: Builder
@@ -90,7 +96,9 @@ class Variants:
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
-        self._clean = schedule_features.Outline(_kernel(self.target.clean, self.target.symbol))
+        self.clean = schedule_features.Outline(_kernel(self.target.clean, self.target.symbol))
+
+        _prune(self.state.root / "variants")
 
     def measure(self, sites: Sites) -> Measured | None:
         """What these stamps do to the schedule; None where the variant does not compile."""
@@ -98,7 +106,7 @@ class Variants:
             try:
                 facts = _kernel(self._cubin(sites), self.target.symbol)
                 outline = schedule_features.Outline(facts)
-                found = Measured(schedule_features.features(self._clean, outline), outline.stamped_roles)
+                found = Measured(schedule_features.features(self.clean, outline), outline.stamped_roles)
                 self._known[sites] = found
             except AutostampError as error:
                 self.failures[sites] = error
@@ -117,6 +125,8 @@ class Variants:
     def _cubin(self, sites: Sites) -> bytes:
         path = self.state.root / "variants" / f"{self._name(sites)}.cubin"
         if path.is_file():
+            with contextlib.suppress(OSError):
+                os.utime(path)  # what was used lately is not removed
             return path.read_bytes()
         made = self.builder.build(sites)
         with self._lock:
@@ -146,6 +156,15 @@ def _kernel(data: bytes, symbol: str) -> CubinFacts:
         return each
     there = ", ".join(each.kernel for each in kernels) or "none"
     raise AutostampError.of("AS8104", sites="?", detail=f"no kernel {symbol} in the cubin (it holds {there})")
+
+
+def _prune(folder: Path) -> None:
+    """Remove variants that were not used for a while."""
+    limit = time.time() - KEPT_S
+    for path in folder.glob("*.cubin"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < limit:
+                path.unlink()
 
 
 @cache

@@ -36,13 +36,15 @@ class CuteBuilder:
     """`python` with its flags runs `arguments` (a script or `-m` module with its own), whose modules `targets` hold the kernel.
 
     `pattern` chooses the kernel by its name in the source or in the cubin, * and ? allowed. Programs run in this process's
-    environment, with the DSL told to keep cubins and with caches of compiled kernels off.
+    environment, with the DSL told to keep cubins and with caches of compiled kernels off. Where they launch what they compile,
+    on a GPU, `is_compile_only` is off: stamped kernels need memory to write to.
     """
 
     python: Sequence[str]
     arguments: Sequence[str]
     targets: Sequence[str]
     pattern: str = "*"
+    is_compile_only: bool = True
     options: InstrumentOptions = field(default_factory=InstrumentOptions)
     _found: Target | None = None
     _pool: ServerPool | None = None
@@ -94,7 +96,7 @@ class CuteBuilder:
             report=str(folder / "report.json"),
             record=RecordOptions(),
             instrument=options,
-            compile_only=True,
+            compile_only=self.is_compile_only,
             command=tuple(self.arguments),
         )
 

@@ -73,6 +73,7 @@ def _last(placement: Placement, texts: Mapping[str, str]) -> Iterator[str]:
         site = alone.get(key)
         cost = f"distance {site.features.distance:.3f} alone" if site is not None else "not compiled"
         yield f"in no set: {place_of(key)} {texts.get(key, '')}, {cost}"
-    marks = sorted({(key, form) for each in placement.sets for key, form in each.sites if form is not Form.BOTH})
-    for key, form in marks:
+    whole = {key for each in placement.sets for key, form in each.sites if form is Form.BOTH}
+    marks = {(key, form) for each in placement.sets for key, form in each.sites if key not in whole}
+    for key, form in sorted(marks):
         yield f"{_form(form)}: {place_of(key)} {texts.get(key, '')}, a mark in time, no stall"

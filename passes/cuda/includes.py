@@ -16,7 +16,9 @@ from pathlib import Path
 
 from autostamp.passes.cuda.views import Views, views
 
-GENERATED = frozenset({"autostamp.cuh", "autostamp_host.cuh", "autostamp_drain.cuh", "autostamp_unit.cuh"})
+GENERATED = frozenset(
+    {"autostamp.cuh", "autostamp_host.cuh", "autostamp_drain.cuh", "autostamp_forms.cuh", "autostamp_unit.cuh"}
+)
 """Files that stamping writes beside the stamped ones; they are no sources of the project."""
 
 PROGRAMS = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c++", ".c"})

@@ -22,7 +22,6 @@
 #define AUTOSTAMP_ENTER_PIPE(key, n, ...)
 #define AUTOSTAMP_ENTER_ID(key, n, ...)
 #define AUTOSTAMP_EXIT(key, n)
-#define AUTOSTAMP_ALONE(key, n)
 #define AUTOSTAMP_SIGNAL(key, n)
 #define AUTOSTAMP_SIGNAL_AT(key, n, ...)
 #define AUTOSTAMP_SIGNAL_PIPE(key, n, ...)
@@ -46,11 +45,6 @@
 #define AUTOSTAMP_AFTER_AT(key, n, ...)
 #define AUTOSTAMP_AFTER_PIPE(key, n, ...)
 #define AUTOSTAMP_AFTER_ID(key, n, ...)
-#define AUTOSTAMP_BEFORE(key, n)
-#define AUTOSTAMP_BEFORE_AT(key, n, ...)
-#define AUTOSTAMP_BEFORE_PIPE(key, n, ...)
-#define AUTOSTAMP_BEFORE_ID(key, n, ...)
-#define AUTOSTAMP_BEHIND(key, n)
 #define AUTOSTAMP_AROUND_END
 #define AUTOSTAMP_BIND(key, k)
 #define AUTOSTAMP_BIND_PARAM(key, k)
@@ -90,8 +84,6 @@
 #define AUTOSTAMP_ENTER_ID(key, n, ...) AUTOSTAMP_ENTER_(key, n, AUTOSTAMP_PAYLOAD_(number, __VA_ARGS__))
 #define AUTOSTAMP_LEFT_(key, n) AUTOSTAMP_EVENT(key, n) + 1, ::autostamp::is_deferred(AUTOSTAMP_EVENT(key, n) + 1)
 #define AUTOSTAMP_EXIT(key, n) ::autostamp::leave<AUTOSTAMP_LEFT_(key, n)>();
-// The exit of a wait whose enter has no stamp.
-#define AUTOSTAMP_ALONE(key, n) ::autostamp::alone<AUTOSTAMP_LEFT_(key, n)>();
 #define AUTOSTAMP_SIGNAL(key, n) AUTOSTAMP_ENTER(key, n)
 #define AUTOSTAMP_SIGNAL_AT(key, n, ...) AUTOSTAMP_ENTER_AT(key, n, __VA_ARGS__)
 #define AUTOSTAMP_SIGNAL_PIPE(key, n, ...) AUTOSTAMP_ENTER_PIPE(key, n, __VA_ARGS__)
@@ -120,13 +112,6 @@
 #define AUTOSTAMP_AFTER_AT(key, n, ...) AUTOSTAMP_AFTER_(key, n, AUTOSTAMP_PAYLOAD_(address, __VA_ARGS__))
 #define AUTOSTAMP_AFTER_PIPE(key, n, ...) AUTOSTAMP_AFTER_(key, n, AUTOSTAMP_PAYLOAD_(pipe, __VA_ARGS__))
 #define AUTOSTAMP_AFTER_ID(key, n, ...) AUTOSTAMP_AFTER_(key, n, AUTOSTAMP_PAYLOAD_(number, __VA_ARGS__))
-// One stamp of a wait inside an expression: of its enter, or of its exit.
-#define AUTOSTAMP_BEFORE_(key, n, payload) (::autostamp::Before<AUTOSTAMP_EVENT(key, n)>(payload), (
-#define AUTOSTAMP_BEFORE(key, n) AUTOSTAMP_BEFORE_(key, n, ::autostamp::no_payload)
-#define AUTOSTAMP_BEFORE_AT(key, n, ...) AUTOSTAMP_BEFORE_(key, n, AUTOSTAMP_PAYLOAD_(address, __VA_ARGS__))
-#define AUTOSTAMP_BEFORE_PIPE(key, n, ...) AUTOSTAMP_BEFORE_(key, n, AUTOSTAMP_PAYLOAD_(pipe, __VA_ARGS__))
-#define AUTOSTAMP_BEFORE_ID(key, n, ...) AUTOSTAMP_BEFORE_(key, n, AUTOSTAMP_PAYLOAD_(number, __VA_ARGS__))
-#define AUTOSTAMP_BEHIND(key, n) (::autostamp::Behind<AUTOSTAMP_LEFT_(key, n)>(), (
 #define AUTOSTAMP_AROUND_END ))
 
 #define AUTOSTAMP_BIND_(key, k, slot) \
@@ -441,45 +426,6 @@ AUTOSTAMP_BOTH void leave() {
 #endif
 }
 
-#if defined(__CUDA_ARCH__)
-#define AUTOSTAMP_ALONE_(first)                                                   \
-  asm volatile(                                                                   \
-      "{ .reg .pred p, q; .reg .u32 c, m, s, lo, hi; .reg .b64 t;\n\t"            \
-      "// autostamp %0\n\t"                                                       \
-      "activemask.b32 m;\n\t"                                                     \
-      "and.b32 m, m, autostamp_gate;\n\t"                                         \
-      "and.b32 m, m, 1;\n\t"                                                      \
-      "setp.eq.u32 autostamp_own, m, 0;\n\t" AUTOSTAMP_OWNED_(first, "%0") ::"n"(Event) \
-      : "memory")
-#endif
-
-/// The exit of a wait whose enter has no stamp: lane 0 writes or, where lane 0 is not active, the threads that are.
-template <unsigned Event, bool IsDeferred>
-AUTOSTAMP_BOTH void alone() {
-#if defined(__CUDA_ARCH__)
-  if constexpr (IsDeferred) {
-    AUTOSTAMP_ALONE_(AUTOSTAMP_SETTLE_("p"));
-  } else {
-    AUTOSTAMP_ALONE_("");
-  }
-#endif
-}
-
-/// The enter of a wait inside an expression whose exit has no stamp.
-template <unsigned Event>
-struct Before {
-  AUTOSTAMP_BOTH explicit Before(unsigned high) { enter<Event>(high); }
-};
-
-/// The exit of a wait inside an expression whose enter has no stamp: written at the end of the full expression.
-template <unsigned Exit, bool IsDeferred>
-struct Behind {
-  AUTOSTAMP_BOTH Behind() {}
-  AUTOSTAMP_BOTH ~Behind() { alone<Exit, IsDeferred>(); }
-  Behind(const Behind&) = delete;
-  Behind& operator=(const Behind&) = delete;
-};
-
 /// A wait inside an expression: enters here, exits at the end of the full expression, as `Exit`.
 template <unsigned Exit, bool IsDeferred>
 struct Around {
@@ -649,6 +595,6 @@ AUTOSTAMP_BOTH unsigned number(Id id) {
 #else
 #include "autostamp_host.cuh"
 #endif
-
 #endif  // AUTOSTAMP_IS_ON
+#include "autostamp_forms.cuh"
 #endif  // AUTOSTAMP_CUH_

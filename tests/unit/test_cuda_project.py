@@ -26,7 +26,7 @@ MEET = (
     " return n; }\n"
 )
 CALLER = "__global__ void call(int* out) { out[0] = meet(3); }\nvoid run(int* out) { call<<<1, 32>>>(out); }\n"
-GENERATED = {"autostamp.cuh", "autostamp_host.cuh", "autostamp_drain.cuh", "autostamp_unit.cuh"}
+GENERATED = {"autostamp.cuh", "autostamp_host.cuh", "autostamp_drain.cuh", "autostamp_forms.cuh", "autostamp_unit.cuh"}
 PYTHON = "import cutlass.cute as cute\n\n\ndef meet(bar):\n    bar.arrive_and_wait()\n"
 
 

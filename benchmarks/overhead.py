@@ -8,8 +8,9 @@ compiling. Both builds live in one process. A round times A/B/B/A (clean, stampe
 graph that holds enough launches for about two milliseconds, so a steady drift of the clock cancels within the round. Printed
 are the median of the rounds' ratios with its spread, and as a control the same for clean over clean. A case that fails is
 reported and the others still run. With --compile-only both builds are compiled, without a GPU, and only resources are shown.
-With --program NAME=CLEAN,STAMPED[,ARGUMENT...] native programs are timed instead (see overhead_programs.py): each time is one
-run of a build that `autostamp nvcc` or plain nvcc made beforehand.
+With --placement FILE the sets of a placement are measured beside the run with all sites, each in a process of its own; with
+--set N as well, that set alone. With --program NAME=CLEAN,STAMPED[,ARGUMENT...] native programs are timed instead (see
+overhead_programs.py): each time is one run of a build that `autostamp nvcc` or plain nvcc made beforehand.
 
 Exit status: 0 done, 1 a case failed or outputs differ, 2 wrong usage, 3 no GPU or no torch.
 """
@@ -37,7 +38,8 @@ from autostamp.hooks.session import Session
 from autostamp.model.options import InstrumentOptions, RecordOptions, Selection
 from autostamp.runtime import devices, machine
 from autostamp.runtime.buffer import NoMemory
-from benchmarks import overhead_programs
+from autostamp.runtime.placement_file import read_placement, selection_of
+from benchmarks import overhead_programs, overhead_replays
 from benchmarks.overhead_cases import TARGETS, Builds, Case, TorchMemory, all_cases
 from benchmarks.overhead_resources import resources_of
 from benchmarks.overhead_statistics import Comparison, compare, table
@@ -56,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.program:
         return _run_programs(options)
+    if options.placement and not options.set:
+        return _run_replays(options)
     cases = [case for case in all_cases(is_real=not options.compile_only) if _is_chosen(case.name, options.case)]
     if not cases:
         print("error: no case has such a name; --list shows them", file=sys.stderr)
@@ -78,12 +82,29 @@ def _run_programs(options: argparse.Namespace) -> int:
     return 0 if all(result.is_good for result in results) else 1
 
 
+def _run_replays(options: argparse.Namespace) -> int:
+    words = [word for name in options.case for word in ("--case", name)]
+    words += ["--rounds", str(options.rounds), "--capacity", str(options.capacity)]
+    words += ["--no-stage"] if options.no_stage else []
+    replays = overhead_replays.measure(options.placement, words)
+    print(overhead_replays.report(replays))
+    if options.json:
+        content = [{"set": each.number, "sites": each.sites, **each.report} for each in replays]
+        options.json.write_text(
+            json.dumps({"schema_version": 1, "replays": content}, indent=1) + "\n", encoding="utf-8"
+        )
+    return 0 if overhead_replays.is_good(replays) else 1
+
+
 def _run(cases: Sequence[Case], options: argparse.Namespace) -> int:
     gpu = "" if options.compile_only else _gpu()
     if not gpu and not options.compile_only:
         print("error: torch sees no CUDA device; --compile-only needs none", file=sys.stderr)
         return 3
-    instrument = InstrumentOptions(selection=Selection(tuple(options.only), tuple(options.skip)))
+    selection = Selection(tuple(options.only), tuple(options.skip))
+    if options.placement:
+        selection = selection_of(read_placement(options.placement), options.set, str(options.placement))
+    instrument = InstrumentOptions(selection=selection)
     session = Session(TARGETS, instrument=instrument, record=False)
     session.open()
     builds = Builds(
@@ -214,6 +235,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--only", action="append", default=[], metavar="TERM", help="stamp only sites that match")
     parser.add_argument("--skip", action="append", default=[], metavar="TERM", help="leave out sites that match")
+    parser.add_argument("--placement", type=Path, metavar="FILE", help="measure its sets, and all sites in one run")
+    parser.add_argument("--set", type=int, default=0, metavar="N", help="with --placement: this set alone")
     parser.add_argument("--no-stage", action="store_true", help="stamps do not carry the stage at run time")
     parser.add_argument("--capacity", type=int, default=4096, help="records per warp (default %(default)s)")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write everything, single rounds included, to a file")

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from autostamp.diagnostics import AutostampError
 from autostamp.model.options import Selection
+from autostamp.model.placement import key_at
 from autostamp.model.site import Site
 
 FIELDS = ("kind", "side", "role", "barrier", "method", "function", "file")
@@ -40,7 +41,12 @@ def check(selection: Selection) -> None:
                 )
 
 
-def is_selected(site: Site, selection: Selection, path: str) -> bool:
-    """True when the site matches a term of `only` (or there is none) and no term of `skip`."""
+def is_selected(site: Site, selection: Selection, path: str, key: str = "") -> bool:
+    """True when the site matches a term of `only` (or there is none) and no term of `skip`; or is placed, where sites are.
+
+    `key` is the manifest's key of the file at `path`.
+    """
+    if selection.placed is not None:
+        return any(key_at(path, key, site) == name for name, _ in selection.placed)
     wanted = not selection.only or any(_matches(term, site, path) for term in selection.only)
     return wanted and not any(_matches(term, site, path) for term in selection.skip)

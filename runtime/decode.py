@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -152,11 +153,13 @@ def decode_region(region: NDArray[np.uint8], kernel: KernelTrace) -> Trace:
 def check(trace: Trace) -> list[Diagnostic]:
     """Findings of code AS6006: an enter without its exit, an exit without its enter, a clock that goes backwards.
 
-    An open enter of a lossy lane is no finding: its exit may be among the lost records.
+    An open enter of a lossy lane is no finding: its exit may be among the lost records. Nor is the one stamp of a wait that was
+    placed with one alone.
     """
     findings: list[Diagnostic] = []
+    marks = {row.number for row in trace.kernel.instances if bool(row.enter) != bool(row.exit)}
     for lane in trace.lanes:
-        details = [*_backwards(lane), *_unpaired(lane)]
+        details = [*_backwards(lane), *_unpaired(lane, marks)]
         findings += [Diagnostic.of("AS6006", lane=lane.warp, detail=detail) for detail in details]
     return findings
 
@@ -169,11 +172,13 @@ def _backwards(lane: Lane) -> list[str]:
     ]
 
 
-def _unpaired(lane: Lane) -> list[str]:
+def _unpaired(lane: Lane, marks: Collection[int]) -> list[str]:
     open_visits: dict[tuple[int, int], None] = {}
     details: list[str] = []
     for event in lane.events:
         key = (event.instance, event.visit)
+        if event.instance in marks:
+            continue
         if event.kind is EventKind.ENTER:
             open_visits[key] = None
         elif event.kind is EventKind.EXIT and open_visits.pop(key, key) is not None:

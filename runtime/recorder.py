@@ -7,11 +7,12 @@ after the session that traced it was closed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from autostamp.model.manifest import KernelTrace
 from autostamp.model.options import RecordOptions
+from autostamp.model.placement import Form
 from autostamp.runtime.regions import memory_bytes
 
 
@@ -34,6 +35,10 @@ class Recorder:
 
     `original_line` maps a line of a stamped file to the author's line. `traces` are those since the last session began,
     `earlier` those before it: a program may still launch a kernel that it compiled then.
+
+    `forms` narrows down what is traced: of the sites in the stamped text those that it has, by file key and number, each in its
+    form; None is all of them. `at_kernel` is told the symbol of each kernel whose trace begins, `at_entry` is called before each,
+    also where none is recorded.
     """
 
     options: RecordOptions = field(default_factory=RecordOptions)
@@ -42,6 +47,9 @@ class Recorder:
     original_line: Callable[[str, int], int] = lambda _file, line: line
     traces: list[KernelTrace] = field(default_factory=list)
     earlier: list[KernelTrace] = field(default_factory=list)
+    forms: Mapping[tuple[str, int], Form] | None = None
+    at_kernel: Callable[[str], None] = lambda _symbol: None
+    at_entry: Callable[[], None] = lambda: None
     _regions: dict[tuple[str, ...], Region] = field(default_factory=dict)
 
     @property

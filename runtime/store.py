@@ -15,9 +15,11 @@ import numpy as np
 
 from autostamp.diagnostics import AutostampError
 from autostamp.model.manifest import KernelTrace, Manifest
+from autostamp.model.replay import Replays
 from autostamp.model.run import MachineFacts
 from autostamp.model.trace import Trace
 from autostamp.runtime.decode import decode_region, signature_of
+from autostamp.runtime.joined_run import COLUMNS_NAME, REPLAYS_NAME, read_replays, with_origins
 from autostamp.runtime.manifest_file import digest, digest_of_json, read_manifest, write_manifest, write_whole
 from autostamp.runtime.regions import Recorded, Regions, recorded
 
@@ -41,7 +43,8 @@ class RunData:
 
     `traces` has an entry for every kernel trace of the manifest, by its number: the first CTA that was recorded in the first
     launch that was kept. One without lanes was never entered, or its records were overwritten; its `warnings` say which.
-    `recorded` has all CTAs of all launches that were kept, in the order of kernel trace, launch and CTA.
+    `recorded` has all CTAs of all launches that were kept, in the order of kernel trace, launch and CTA. `replays` is set
+    where the run was joined from several.
     """
 
     manifest: Manifest
@@ -49,6 +52,7 @@ class RunData:
     facts: MachineFacts
     path: Path
     recorded: tuple[Trace, ...] = ()
+    replays: Replays | None = None
 
 
 def write_run(
@@ -57,8 +61,10 @@ def write_run(
     regions: Regions,
     facts: MachineFacts,
     sources: Mapping[str, str],
+    replays: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a run folder. `regions` are raw buffers of `KernelTrace.region`, `sources` texts by relative POSIX name.
+    """Write a run folder. `regions` are raw buffers of `KernelTrace.region`, `sources` texts by relative POSIX name, and
+    `replays` the files of a joined run (`joined_run.files_of`).
 
     Each file appears whole. The records come last and carry the manifest's digest, so a run cut short is recognised
     when it is read: without records it is no run, with those of an earlier run they do not fit. Raises AS7001.
@@ -67,6 +73,8 @@ def write_run(
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise AutostampError.of("AS7001", path=name, detail="the name of a source leaves the run folder")
     _clear_sources(path / SOURCES_NAME, sources)
+    for name in (REPLAYS_NAME, COLUMNS_NAME):
+        _settle(path / name, (replays or {}).get(name))
     for name, text in sources.items():
         write_whole(path / SOURCES_NAME / name, text.encode())
     write_whole(path / MACHINE_NAME, msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
@@ -82,7 +90,8 @@ def load_run(path: Path | str) -> RunData:
     """Read and decode a run folder.
 
     Raises AS6004 when `path` is not one, AS6003 for its manifest, AS6001 for unreadable records or machine facts,
-    AS6002 when the records were made under another manifest, and what `decode_region` raises.
+    AS6002 when the records were made under another manifest, AS8128 for a joined run whose origins cannot be read, and what
+    `decode_region` raises.
     """
     path = Path(path)
     for name in (MANIFEST_NAME, RECORDS_NAME, MACHINE_NAME):
@@ -96,7 +105,21 @@ def load_run(path: Path | str) -> RunData:
     if unknown:
         raise AutostampError.of("AS6002", detail=f"no kernel trace of it writes region {unknown[0]}")
     traces = decode_every(manifest, regions)
-    return RunData(manifest, _first_of_each(traces), facts, path, traces)
+    replays = read_replays(path)
+    if replays is not None:
+        traces = with_origins(path, traces)
+    return RunData(manifest, _first_of_each(traces), facts, path, traces, replays)
+
+
+def _settle(path: Path, data: bytes | None) -> None:
+    """Write a file, or remove what an earlier run left in its place."""
+    if data is not None:
+        write_whole(path, data)
+        return
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise AutostampError.of("AS7001", path=path, detail=error.strerror or str(error)) from error
 
 
 def _clear_sources(folder: Path, keep: Mapping[str, str]) -> None:

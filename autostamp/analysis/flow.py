@@ -9,6 +9,7 @@ from autostamp.analysis.dependencies import find_dependencies
 from autostamp.analysis.depths import depths
 from autostamp.analysis.early import early_signals
 from autostamp.analysis.latencies import Latencies, language_of, latencies_of
+from autostamp.analysis.origins import Origins
 from autostamp.analysis.overlaps import overlaps
 from autostamp.analysis.states import WindowStates
 from autostamp.analysis.steady import steady_state
@@ -21,7 +22,11 @@ def explain(trace: Trace, timeline: Timeline, latencies: Latencies | None = None
     """The flow of one analysed CTA. `timeline` is `analyse` of the same trace with the same latencies (None: the probed ones)."""
     latencies = latencies or latencies_of(trace)
     instances = {instance.number: instance for instance in trace.kernel.instances}
-    found = find_dependencies(trace, latencies)
+    origins = Origins.of(trace)
+    if origins is None:
+        found = find_dependencies(trace, latencies)
+    else:
+        found = origins.marked(find_dependencies(trace, origins.tolerant(latencies)))
     causes = causes_of(timeline, found, instances, latencies, language_of(trace.kernel))
     states: WindowStates = {}
     steady, notes = steady_state(trace, timeline, states)

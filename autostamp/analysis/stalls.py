@@ -19,11 +19,15 @@ def waits_of(
     A wait of no more cycles than `ready` gives for its instance is a pass (-1: none is). A visit's enter pairs with the exit of
     the same visit, wherever other records stand between them. One of the two records carries the payload: the exit's where the
     operand was only known once the call was written out. An open wait has no slice; it is never extended to some later record.
+    The one stamp of a wait that was placed with one alone is a mark: no wait, and none left open.
     """
+    marks = {number for number, instance in instances.items() if instance.enter and not instance.exit}
     opened: dict[tuple[int, int], tuple[int, int]] = {}
     waits: list[Slice] = []
     for event in lane.events:
         key = (event.instance, event.visit)
+        if event.instance in marks:
+            continue
         if event.kind is EventKind.ENTER:
             opened[key] = (event.cycles, event.payload)
         elif event.kind is EventKind.EXIT and key in opened:

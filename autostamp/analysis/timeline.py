@@ -12,6 +12,7 @@ from autostamp.analysis.holds import holds_of
 from autostamp.analysis.latencies import Latencies, language_of, latencies_of
 from autostamp.analysis.rings import Rings
 from autostamp.analysis.roles import group_warps
+from autostamp.analysis.slice_origins import with_origins
 from autostamp.analysis.spans import length, overlap, union
 from autostamp.analysis.stalls import waits_of
 from autostamp.analysis.work import work_of
@@ -79,6 +80,8 @@ def _warp(
 ) -> WarpTimeline:
     waits, open_waits = waits_of(lane, instances, rings, ready)
     holds = [*holds_of(lane, waits, instances, barriers, rings), *work_of(lane, instances)]
+    if lane.replays:
+        waits, holds = with_origins(lane, waits), with_origins(lane, holds)
     start, end = _bounds(lane)
     stall = length(union((part.start, part.end) for part in waits if part.state is State.STALL))
     waited = union((part.start, part.end) for part in waits)

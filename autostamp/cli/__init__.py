@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lessons": ("autostamp.cli.lessons", "Keep what was learnt where they differed."),
     "doctor": ("autostamp.cli.doctor", "Say what is installed and what can run here."),
     "explain": ("autostamp.cli.explain", "Print the page of an AS#### code."),
+    "place": ("autostamp.cli.place", "Find where stamps leave a kernel's schedule alone; no GPU."),
     "nvcc": ("autostamp.cli.nvcc", "Compile with stamps, in the place of nvcc in any build."),
     "demo": ("autostamp.cli.demo", "Stamp, compile and time a bundled sample kernel."),
 }

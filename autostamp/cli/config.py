@@ -17,14 +17,18 @@ _KEYS = ("only", "skip", "ops")
 _OP_KEYS = ("owner", "method", "kind", "side", "stage", "group")
 
 
-def load(folder: Path, only: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> InstrumentOptions:
+def load(
+    folder: Path, only: tuple[str, ...] = (), skip: tuple[str, ...] = (), placed: Selection | None = None
+) -> InstrumentOptions:
     """Options from the nearest pyproject.toml with a table at or above `folder`; those of the command line win.
+
+    `placed` is one set of a placement, which then is the whole selection.
 
     Raises AS9003 for an unknown key and AS9001 for a value of the wrong kind or a term that selects by no known field.
     """
     table = _table(folder)
     _require_known(table, _KEYS)
-    selection = Selection(only or _texts(table, "only"), skip or _texts(table, "skip"))
+    selection = placed or Selection(only or _texts(table, "only"), skip or _texts(table, "skip"))
     check(selection)
     rows = table.get("ops", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

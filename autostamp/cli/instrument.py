@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from autostamp.cli.options import output_options
-from autostamp.cli.selection import selection_options
+from autostamp.cli.selection import placed, placement_options, selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Result:
 @click.option("--in-place", is_flag=True, help="Write over the files themselves; `autostamp strip` restores them.")
 @click.option("--rdc", is_flag=True, help="CUDA C++: device code of several files is linked (nvcc -rdc=true).")
 @selection_options
+@placement_options
 @output_options
 def command(
     names: tuple[str, ...],
@@ -87,6 +88,8 @@ def command(
     rdc: bool,
     only: tuple[str, ...],
     skip: tuple[str, ...],
+    placement: Path | None,
+    set_number: int | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -95,7 +98,7 @@ def command(
 
     if bool(names) == (project is not None) or (project is not None and in_place):
         raise click.UsageError("name files or folders, or give --project ROOT with -o SHADOW")
-    options = config.load(Path.cwd(), only, skip)
+    options = config.load(Path.cwd(), only, skip, placed(placement, set_number))
     cuda = _cuda_options(options, carrier, form, rdc)
     if project is not None:
         result = _project(project, out, cuda, folders)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autostamp.cli.selection import placed, placement_options
+
 if TYPE_CHECKING:
-    from autostamp.model.options import InstrumentOptions
+    from autostamp.model.options import InstrumentOptions, Selection
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option("--only", multiple=True, envvar="AUTOSTAMP_ONLY", metavar="TERM", help="Stamp only sites that match.")
 @click.option("--skip", multiple=True, envvar="AUTOSTAMP_SKIP", metavar="TERM", help="Leave out sites that match.")
+@placement_options
 @click.option(
     "--carrier",
     type=click.Choice(["auto", "param", "symbol"]),
@@ -55,6 +58,8 @@ def command(
     files: tuple[str, ...],
     only: tuple[str, ...],
     skip: tuple[str, ...],
+    placement: Path | None,
+    set_number: int | None,
     carrier: str,
     form: str,
     strict: bool,
@@ -71,18 +76,20 @@ def command(
     from autostamp.hooks.prepared_unit import LauncherOptions
 
     def settings(folder: Path) -> InstrumentOptions:
-        return _settings(folder, only, skip)
+        return _settings(folder, only, skip, placed(placement, set_number))
 
     return launch(words, LauncherOptions(files, carrier, form, strict, verbose), settings, os.environ)
 
 
-def _settings(folder: Path, only: tuple[str, ...], skip: tuple[str, ...]) -> InstrumentOptions:
+def _settings(
+    folder: Path, only: tuple[str, ...], skip: tuple[str, ...], chosen: Selection | None
+) -> InstrumentOptions:
     """The options for sources in a folder: of its project, else, as for code made in a cache, of the working folder's."""
     from autostamp.cli import config
     from autostamp.model.options import InstrumentOptions
 
-    found = config.load(folder, only, skip)
-    return config.load(Path.cwd(), only, skip) if found == InstrumentOptions() else found
+    found = config.load(folder, only, skip, chosen)
+    return config.load(Path.cwd(), only, skip, chosen) if found == InstrumentOptions() else found
 
 
 def main() -> int:

@@ -62,6 +62,7 @@ class _Report:
             findings=findings,
             predicted=self.predicted,
             launches=self._launches(),
+            replays=self.data.replays,
             **options,
         )
 
@@ -283,7 +284,7 @@ def _analysed(
     data = inputs.read(select_by[1])
     traces = _with_records(select(data, *select_by), inputs.path)
     safety, overhead, case = costs
-    known = read_costs([trace.kernel for trace in traces], safety, overhead, case, inputs.run)
+    known = _with_replays(read_costs([trace.kernel for trace in traces], safety, overhead, case, inputs.run), data)
     say(f"analysing {len(traces)} kernel traces")
     timelines = aligned([analyse(trace, longest=0) for trace in traces], traces)
     pairs: list[Pair] = []
@@ -297,6 +298,16 @@ def _analysed(
         known[number] = replace(known[number], time_ratio=prediction.ratio(data, pairs, known[number].time_ratio))
         predicted = prediction.held_against(data, traces, pairs, known[number].time_ratio)
     return _Report(data, traces, pairs, [check(trace) for trace in traces], known, window, predicted)
+
+
+def _with_replays(known: dict[int, Cost], data: RunData) -> dict[int, Cost]:
+    """Of a joined run, the time of its slowest set where no other was given."""
+    from autostamp.report.replays_text import worst_ratio
+
+    worst = worst_ratio(data.replays) if data.replays is not None else None
+    if worst is None:
+        return known
+    return {number: replace(cost, time_ratio=cost.time_ratio or worst) for number, cost in known.items()}
 
 
 def _with_records(traces: Sequence[Trace], run: Path) -> list[Trace]:

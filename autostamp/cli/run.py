@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from autostamp.cli.options import no_color_option, quiet_option
+from autostamp.cli.replay_options import LAUNCHES, ReplayChoices, replay_options
 from autostamp.cli.run_native import NativeChoices, native_options, refuse, run_native
-from autostamp.cli.selection import selection_options
+from autostamp.cli.run_replay import run_replays
+from autostamp.cli.selection import placed, placement_options, selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
 if TYPE_CHECKING:
-    from autostamp.model.options import Block, Blocks, RecordOptions
+    from autostamp.model.options import Block, Blocks, InstrumentOptions, RecordOptions
 
 CAPACITY: Final = 4096
 CAPACITY_OF_ALL: Final = 1024
@@ -84,9 +86,11 @@ def _record_options(
 )
 @click.option("--compile-only", is_flag=True, help="Compile with stamps; record nothing. Needs no GPU.")
 @selection_options
+@placement_options
 @quiet_option
 @no_color_option
 @native_options
+@replay_options
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 def command(
     targets: tuple[str, ...],
@@ -98,12 +102,22 @@ def command(
     compile_only: bool,
     only: tuple[str, ...],
     skip: tuple[str, ...],
+    placement: Path | None,
+    set_number: int | None,
     quiet: bool,
     native: bool,
     launch: str,
     kernel: str,
     mapped: bool,
     manifests: tuple[Path, ...],
+    replay: bool,
+    bar: float,
+    with_untried: bool,
+    time_pattern: str,
+    results: tuple[Path, ...],
+    build: str,
+    jobs: int,
+    budget: float | None,
     program: tuple[str, ...],
 ) -> int:
     """Run COMMAND and write RUN. The exit status is the program's.
@@ -112,38 +126,78 @@ def command(
     `autostamp nvcc` and `autostamp instrument`.
     """
     choices = NativeChoices(launch, kernel, mapped, manifests)
+    if replay:
+        unfit = {"--only": only, "--skip": skip, "--set": set_number, "--compile-only": compile_only}
+        refuse([name for name, value in unfit.items() if value], "a replay's sites are those of its placement")
+        record = _record_options(capacity, block, LAUNCHES if repeat == 1 else repeat, with_payload=not no_stage)
+        is_python = _is_python(program) and not native
+        python, arguments = _split(program) if _is_python(program) else ([], list(program))
+        asked = ReplayChoices(bar, time_pattern, results, build, placement, with_untried, jobs, budget)
+        parts = (python, arguments) if is_python else ([], [*python, *arguments])
+        chosen = targets or _default_targets(arguments)
+        return run_replays(asked.program(parts, program, chosen, record, choices), asked, out, quiet=quiet)
+    asked_for_replays = {
+        "--time": time_pattern,
+        "--results": results,
+        "--build": build,
+        "--try-uncovered": with_untried,
+    }
+    refuse([name for name, value in asked_for_replays.items() if value], "for --replay")
     if native or not (compile_only or _is_python(program)):
-        asked = {
+        given = {
             "--instrument": targets,
             "--only": only,
             "--skip": skip,
+            "--placement": placement,
             "--no-stage": no_stage,
             "--compile-only": compile_only,
         }
-        refuse([name for name, value in asked.items() if value], "CUDA C++ is stamped when it is built")
+        refuse([name for name, value in given.items() if value], "CUDA C++ is stamped when it is built")
         if repeat > 1 and launch != "last":
             refuse(["--repeat"], "it keeps the last launches, and --launch asks for others")
-        words = [*(part for parts in _split(program) for part in parts)] if _is_python(program) else list(program)
+        words = [word for part in _split(program) for word in part] if _is_python(program) else list(program)
         return run_native(words, program, out, _record_options(capacity, block, repeat), choices, quiet=quiet)
     refuse(
         choices.given, "for programs that hold stamped CUDA C++; with a Python program that loads some, add --native"
     )
+    from autostamp.cli import config
+
+    return _run_python(
+        program,
+        targets,
+        out,
+        _record_options(capacity, block, repeat, with_payload=not no_stage),
+        config.load(Path.cwd(), only, skip, placed(placement, set_number)),
+        compile_only=compile_only,
+        quiet=quiet,
+    )
+
+
+def _run_python(
+    program: tuple[str, ...],
+    targets: tuple[str, ...],
+    out: Path,
+    record: RecordOptions,
+    instrument: InstrumentOptions,
+    *,
+    compile_only: bool,
+    quiet: bool,
+) -> int:
+    """Run a Python program inside a session, in the interpreter that it names."""
     import msgspec
 
-    from autostamp.cli import config
     from autostamp.hooks import caches
     from autostamp.hooks.program import Config, Report
 
     python, arguments = _split(program)
-    chosen = targets or tuple(item for item in arguments[:1] if item != "-m") or tuple(arguments[1:2])
     with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
         files = Path(folder) / "config.json", Path(folder) / "report.json"
         settings = Config(
-            targets=chosen,
+            targets=targets or _default_targets(arguments),
             out=str(out.resolve()),
             report=str(files[1]),
-            record=_record_options(capacity, block, repeat, with_payload=not no_stage),
-            instrument=config.load(Path.cwd(), only, skip),
+            record=record,
+            instrument=instrument,
             compile_only=compile_only,
             command=program,
         )
@@ -157,6 +211,11 @@ def command(
         else:
             findings = (_why_unreported(python),)
     return _conclude(child.returncode, findings, out, quiet=quiet)
+
+
+def _default_targets(arguments: list[str]) -> tuple[str, ...]:
+    """The program itself: the script, or the module after `-m`."""
+    return tuple(item for item in arguments[:1] if item != "-m") or tuple(arguments[1:2])
 
 
 def _why_unreported(python: list[str]) -> Diagnostic:

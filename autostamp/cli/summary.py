@@ -42,6 +42,7 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
     from autostamp.report.ctas_text import ctas_text
     from autostamp.report.launches_text import launch_lines
     from autostamp.report.places import places_of
+    from autostamp.report.replays_text import replay_lines, replays_object
     from autostamp.report.summary import as_text
     from autostamp.report.summary_json import as_object
     from autostamp.runtime.decode import check
@@ -63,12 +64,14 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
             for of_kernel in by_kernel(timelines)
         }
         found = {"schema_version": SCHEMA_VERSION, "kernels": kernels, "launches": launches}
+        if data.replays is not None:
+            found["replays"] = replays_object(data.replays)
         click.echo(json.dumps(found, indent=2))
         return
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else PIPE_WIDTH
     is_styled = is_terminal and "NO_COLOR" not in os.environ
-    texts = []
+    texts = ["".join(f"{line}\n" for line in replay_lines(data.replays))] if data.replays is not None else []
     for of_kernel in by_kernel(timelines):
         flow, wrong = rows[id(of_kernel[0])]
         texts.append(

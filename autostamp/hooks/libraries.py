@@ -23,7 +23,7 @@ MARKERS: Final = {
 
 OWN: Final = frozenset(
     f"{name}.cuh"
-    for name in ("autostamp", *(f"autostamp_{part}" for part in ("payload", "lean", "host", "drain", "unit")))
+    for name in ("autostamp", *(f"autostamp_{part}" for part in ("payload", "lean", "host", "drain", "forms", "unit")))
 )
 """Our headers, wherever `autostamp instrument` wrote them: a compilation gets its own."""
 

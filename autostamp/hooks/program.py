@@ -18,13 +18,17 @@ from types import ModuleType, TracebackType
 import msgspec
 
 from autostamp.diagnostics import AutostampError, Diagnostic
+from autostamp.hooks import turns
 from autostamp.hooks.importer import Loaded
 from autostamp.hooks.session import Session
 from autostamp.model.options import InstrumentOptions, RecordOptions
 
 
 class Config(msgspec.Struct, frozen=True):
-    """What the command line passes on."""
+    """What the command line passes on. Where `turn` names a file, no kernel is compiled before it is there.
+
+    With `is_clean` nothing is recorded, and kernels are byte for byte those of a run without us.
+    """
 
     targets: tuple[str, ...]
     out: str
@@ -33,6 +37,8 @@ class Config(msgspec.Struct, frozen=True):
     instrument: InstrumentOptions
     compile_only: bool
     command: tuple[str, ...]
+    turn: str = ""
+    is_clean: bool = False
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -47,21 +53,27 @@ class Report(msgspec.Struct, frozen=True):
 def run(config: Config, arguments: list[str]) -> int:
     """Run the program and write the run folder; the program's exit status."""
     session = Session(
-        config.targets, options=config.record, instrument=config.instrument, compile_only=config.compile_only
+        config.targets,
+        options=config.record,
+        instrument=config.instrument,
+        compile_only=config.compile_only,
+        record=not config.is_clean,
     )
     findings: list[Diagnostic] = []
     status = 0
     written = None
     try:
         session.open()
+        if config.turn:
+            turns.wait_for(Path(config.turn))
         try:
-            _execute(arguments, session.loaded, config.targets)
+            execute(arguments, session.loaded, config.targets)
         except SystemExit as request:
             status = _status(request)
         except BaseException:
             _show(session.loaded)
             status = 1
-        written = session.write(Path(config.out), config.command)
+        written = None if config.is_clean else session.write(Path(config.out), config.command)
     except AutostampError as error:
         findings.append(error.diagnostic)
     findings = [*session.findings(), *findings]
@@ -71,7 +83,7 @@ def run(config: Config, arguments: list[str]) -> int:
     return status
 
 
-def _execute(arguments: list[str], loaded: Loaded, targets: tuple[str, ...]) -> None:
+def execute(arguments: list[str], loaded: Loaded, targets: tuple[str, ...]) -> None:
     """What `python script.py args` or `python -m module args` does, with the script itself stamped when it is a target."""
     if arguments[0] == "-m":
         sys.argv = arguments[1:]

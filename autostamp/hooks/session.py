@@ -23,6 +23,7 @@ from autostamp.hooks.importer import Loaded, StampingFinder, StampingLoader
 from autostamp.hooks.targets import MAIN, Target
 from autostamp.model.manifest import MANIFEST_VERSION, KernelTrace, Manifest, SourceFile
 from autostamp.model.options import InstrumentOptions, RecordOptions
+from autostamp.model.placement import site_key
 from autostamp.passes.cutedsl import Stamped
 from autostamp.runtime import machine, store
 from autostamp.runtime.buffer import DeviceMemory, Memory, NoMemory
@@ -147,7 +148,16 @@ class Session:
         """What went wrong without stopping the program: files that could not be stamped, targets never imported."""
         missing = [target for target in self._targets if target.text not in self._loaded.met]
         absent = [Diagnostic.of("AS5006", module=target.text) for target in missing]
-        return [*self._loaded.findings, *absent, *self._unrecorded]
+        return [*self._loaded.findings, *absent, *self._unplaced(), *self._unrecorded]
+
+    def _unplaced(self) -> list[Diagnostic]:
+        """AS8103 for sites of a placement that no stamped file holds."""
+        there = {site_key(file, site) for file in self.files() for site in file.sites}
+        keys = [key for key, _ in self._loaded.options.selection.placed or () if key not in there]
+        if not keys:
+            return []
+        named = ", ".join(key.partition("@")[0] for key in keys[:4])
+        return [Diagnostic.of("AS8103", count=len(keys), keys=named)]
 
     def regions(self) -> list[Recorded]:
         """Every region that a kernel of this session wrote to, with CTA and launch; an empty one of a kernel that never ran."""

@@ -28,6 +28,9 @@ class Arrow(NamedTuple):
     `use` counts the phases of (barrier, side, stage) from 0. `others` are the earlier arrivals of the same use, in order of
     time. `is_async`: the arrival lands later than its issue, where the arrow starts. `is_inferred`: the records do not name
     the barrier or its stage, so the pair rests on the source's declaration and on order.
+
+    In a joined trace `error` is by how many cycles its length may be wrong, `is_between` says that two replays recorded its ends,
+    and `is_uncertain` that those errors are larger than what decides which arrival it starts at.
     """
 
     signal: End
@@ -39,6 +42,9 @@ class Arrow(NamedTuple):
     others: tuple[End, ...] = ()
     is_async: bool = False
     is_inferred: bool = False
+    error: int = 0
+    is_between: bool = False
+    is_uncertain: bool = False
 
 
 class Ending(StrEnum):

@@ -37,7 +37,10 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One stamped file. `key` is the first 16 hex digits of the SHA-256 of the original bytes."""
+    """One stamped file. `key` is the first 16 hex digits of the SHA-256 of the original bytes.
+
+    `forms` has the waits of CUDA C++ of which one stamp was left out, by site number: `enter` or `exit`, the one that is there.
+    """
 
     key: str
     path: str
@@ -47,6 +50,7 @@ class SourceFile:
     skips: tuple[Skip, ...]
     kernels: tuple[KernelDef, ...]
     language: str = "cutedsl"
+    forms: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

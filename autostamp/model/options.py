@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from autostamp.model.placement import Form
 from autostamp.model.sync import SyncOp
 
 Block = tuple[int, int, int]
@@ -127,10 +128,19 @@ class Selection:
 
     With `only`, a site must match one of its terms; `skip` then removes matches. Several conditions in one term are joined
     by a comma and must all hold.
+
+    Where `placed` is given, exactly the sites of these keys (`site_key`) are stamped, each in its form, and of the files only
+    those in `files` (manifest keys; empty: all). `only` and `skip` do not count then.
     """
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    placed: tuple[tuple[str, Form], ...] | None = None
+    files: tuple[str, ...] = ()
+
+    def form(self, key: str) -> Form:
+        """The form of the site with that key: BOTH unless it was placed in another."""
+        return dict(self.placed or ()).get(key, Form.BOTH)
 
 
 @dataclass(frozen=True, slots=True)

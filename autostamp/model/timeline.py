@@ -25,6 +25,9 @@ class Slice:
     For a stall or a pass, `instance` is the wait; for a hold, the wait that opened it, and `signal` the instance that ended it
     (0 for a stall or a pass). `visit` is the wait's; `stage` the ring index, -1 when it is unknown. A work region is active,
     `instance` and `visit` are its own, and `signal` is 0.
+
+    In a joined trace `replay` is the set that recorded its end, `error` by how many cycles its place may be wrong, and
+    `length_error` its length: 0 where one replay recorded both ends, but for what a `Fit` counts as shortened.
     """
 
     start: int
@@ -34,6 +37,9 @@ class Slice:
     visit: int
     stage: int
     signal: int = 0
+    replay: int = 0
+    error: int = 0
+    length_error: int = 0
 
     @property
     def cycles(self) -> int:

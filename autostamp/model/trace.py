@@ -26,6 +26,9 @@ class Lane:
     `entry_cycles` and `exit_cycles` are the clocks read when the kernel bound and released the lane, on the same axis as the
     events (-1: not recorded); `entry_ns` and `exit_ns` the global timer at the same places. `lost` counts records that found
     the lane full.
+
+    In a joined trace `replays` has for every event the number of the replay set that recorded it, and `errors` by how many cycles
+    its place on the axis may be wrong: 0 for those of the reference. Both are empty in a trace that was recorded as it is.
     """
 
     warp: int
@@ -36,6 +39,8 @@ class Lane:
     exit_cycles: int
     entry_ns: int
     exit_ns: int
+    replays: tuple[int, ...] = ()
+    errors: tuple[int, ...] = ()
 
     @property
     def is_lossy(self) -> bool:

@@ -14,6 +14,7 @@ from autostamp import __version__
 from autostamp.model.comparison import LaunchFigure
 from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
+from autostamp.model.replay import Replays
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Timeline
 from autostamp.report.columns import Encode, packed
@@ -24,6 +25,7 @@ from autostamp.report.document_timeline import timeline_object
 from autostamp.report.launches_text import launch_lines
 from autostamp.report.notes import loud_notes
 from autostamp.report.places import places_of
+from autostamp.report.replays_text import replay_notes, replays_object
 from autostamp.report.verdict import verdict
 
 SCHEMA_VERSION: Final = 1
@@ -42,6 +44,7 @@ def document(
     findings: Sequence[Sequence[str]] = (),
     predicted: Mapping[int, Predicted] | None = None,
     launches: Mapping[int, Sequence[LaunchFigure]] | None = None,
+    replays: Replays | None = None,
     columns: Encode = packed,
     progress: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
@@ -49,12 +52,13 @@ def document(
 
     `sources` are original texts by file key (what is missing is noted), `costs` are by kernel trace, and `findings` say for each
     pair what is wrong with its records (a sentence each; empty: nothing is). `predicted` is by index of a pair, `launches`
-    (figures over several launches) by kernel trace. `columns` says how columns are stored, `progress` is called after each
-    timeline. Raises OverflowError where a packed column cannot hold a value.
+    (figures over several launches) by kernel trace, `replays` what a joined run says of itself. `columns` says how columns are
+    stored, `progress` is called after each timeline. Raises OverflowError where a packed column cannot hold a value.
     """
     facts = facts or MachineFacts()
     tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})
-    found, notes = [], []
+    found: list[dict[str, Any]] = []
+    notes = list(replay_notes(replays)) if replays is not None else []
     for index, (timeline, flow) in enumerate(pairs):
         own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest))
         cost = (costs or {}).get(timeline.trace, Cost())
@@ -77,6 +81,7 @@ def document(
         "instances": tables.instances,
         "barriers": tables.barriers,
         "timelines": found,
+        **({"replays": replays_object(replays)} if replays is not None else {}),
     }
 
 

@@ -36,6 +36,7 @@ def row_object(
             "visit": columns(map(attrgetter("visit"), parts)),
             "stage": columns(map(attrgetter("stage"), parts)),
             "cause": columns(caused),
+            **_origins(warp, columns),
         },
         "signals": {
             "at": columns([signal.cycles for signal in warp.signals], delta=True),
@@ -44,3 +45,10 @@ def row_object(
             "stage": columns([signal.stage for signal in warp.signals]),
         },
     }
+
+
+def _origins(warp: WarpTimeline, columns: Encode) -> dict[str, Any]:
+    """Columns that only spans of a joined run have."""
+    if not any(part.replay for part in warp.slices):
+        return {}
+    return {name: columns(map(attrgetter(name), warp.slices)) for name in ("replay", "error", "length_error")}

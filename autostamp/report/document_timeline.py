@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any, Final
 
-from autostamp.model.flow import CriticalPath, Ending, Flow, PathKind
+from autostamp.model.flow import Arrow, CriticalPath, Ending, Flow, PathKind
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Timeline, WarpTimeline
 from autostamp.report import flow_objects
@@ -24,7 +24,7 @@ ENDINGS: Final = {ending: number for number, ending in enumerate(Ending)}
 """signal 0, transfer 1, group 2, granted 3, unseen 4, lost 5."""
 PATH_KINDS: Final = {kind: number for number, kind in enumerate(PathKind)}
 """active 0, untracked 1, transfer 2, hand-off 3, stall 4."""
-ASYNC, INFERRED = 1, 2
+ASYNC, INFERRED, BETWEEN, UNCERTAIN = 1, 2, 4, 8
 """Bits of an arrow's flags."""
 
 
@@ -114,8 +114,18 @@ def _arrows(writer: _Writer) -> dict[str, Any]:
         "barrier": writer.barriers(map(attrgetter("barrier"), arrows)),
         "stage": columns(map(attrgetter("stage"), arrows)),
         "use": columns(map(attrgetter("use"), arrows)),
-        "flags": columns([ASYNC * arrow.is_async + INFERRED * arrow.is_inferred for arrow in arrows]),
+        "flags": columns([_flags(arrow) for arrow in arrows]),
+        **({"error": columns(map(attrgetter("error"), arrows))} if any(arrow.error for arrow in arrows) else {}),
     }
+
+
+def _flags(arrow: Arrow) -> int:
+    return (
+        ASYNC * arrow.is_async
+        + INFERRED * arrow.is_inferred
+        + BETWEEN * arrow.is_between
+        + UNCERTAIN * arrow.is_uncertain
+    )
 
 
 def _causes(writer: _Writer) -> dict[str, Any]:

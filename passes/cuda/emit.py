@@ -7,8 +7,9 @@ in a file; the generated `autostamp_unit.cuh` says where the numbers of each KEY
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from autostamp.model import placement
 from autostamp.model.edit import Edit
 from autostamp.model.sync import Kind
 from autostamp.passes.cuda.found import Form, FoundSite, OperandKind
@@ -43,13 +44,16 @@ def head(original: bytes, header: str = HEADER, line_name: str = "") -> Edit:
     return Edit(start, start, f'#include "{header}"{newline}#line 1{named}{newline}', RANK_HEAD)
 
 
-def stamps(sites: Iterable[FoundSite], key: str, code: bytes) -> list[Edit]:
+def stamps(
+    sites: Iterable[FoundSite], key: str, code: bytes, forms: Mapping[int, placement.Form] | None = None
+) -> list[Edit]:
     """The edits of all sites of one file. `code` is the file without comments and literals.
 
     Sites may nest (a polling loop around others) and share a statement; a statement without braces gets one pair of them. A
-    signal of no length stands between those braces and the wait that it belongs to.
+    signal of no length stands between those braces and the wait that it belongs to. `forms` has the waits with one stamp.
     """
     made: list[Edit] = []
+    forms = forms or {}
     around: list[FoundSite] = []
     branches: set[tuple[int, int]] = set()
     for found in sorted(sites, key=lambda each: (each.start, -each.end, each.site.number)):
@@ -65,7 +69,11 @@ def stamps(sites: Iterable[FoundSite], key: str, code: bytes) -> list[Edit]:
         if found.form is Form.BRANCH and span not in branches:
             branches.add(span)
             made += braces(*span, depth)
-        made += _around(found, key, depth + 2, code) if found.form is Form.AROUND else _statement(found, key, depth + 2)
+        form = forms.get(found.site.number, placement.Form.BOTH)
+        if found.form is Form.AROUND:
+            made += _around(found, key, depth + 2, code, form)
+        else:
+            made += _statement(found, key, depth + 2, form)
     return made
 
 
@@ -77,18 +85,20 @@ def braces(start: int, end: int, depth: int = 0) -> list[Edit]:
     ]
 
 
-def _statement(found: FoundSite, key: str, depth: int) -> list[Edit]:
+def _statement(found: FoundSite, key: str, depth: int, form: placement.Form) -> list[Edit]:
     before, after = RANK_OPEN + depth, RANK_CLOSE - depth
     if found.site.kind is Kind.SIGNAL:
         return [Edit(found.end, found.end, _signal(found, key), after)]
     number = f"{key},{found.site.number}"
     word = _word(found)
-    return [
-        Edit(
-            found.start, found.start, f"{word}ENTER{_SUFFIX[found.operand_kind]}({number}{_operands(found)}) ", before
-        ),
-        Edit(found.end, found.end, f" {word}EXIT({number})", after),
-    ]
+    enter = f"{word}ENTER{_SUFFIX[found.operand_kind]}({number}{_operands(found)}) "
+    leave = f"{PREFIX}ALONE" if form is placement.Form.EXIT and not found.is_warp_wide else f"{word}EXIT"
+    made = []
+    if form is not placement.Form.EXIT:
+        made.append(Edit(found.start, found.start, enter, before))
+    if form is not placement.Form.ENTER:
+        made.append(Edit(found.end, found.end, f" {leave}({number})", after))
+    return made
 
 
 def _signal(found: FoundSite, key: str) -> str:
@@ -100,8 +110,10 @@ def _word(found: FoundSite) -> str:
     return f"{PREFIX}WARP_" if found.is_warp_wide else PREFIX
 
 
-def _around(found: FoundSite, key: str, depth: int, code: bytes) -> list[Edit]:
-    word = "AFTER" if found.site.kind is Kind.SIGNAL else "AROUND"
+def _around(found: FoundSite, key: str, depth: int, code: bytes, form: placement.Form) -> list[Edit]:
+    if form is placement.Form.EXIT:
+        return enclosed(found.start, found.end, f"{PREFIX}BEHIND({key},{found.site.number}) ", code, depth)
+    word = "AFTER" if found.site.kind is Kind.SIGNAL else "BEFORE" if form is placement.Form.ENTER else "AROUND"
     operands = f"{_SUFFIX[found.operand_kind]}({key},{found.site.number}{_operands(found)})"
     return enclosed(found.start, found.end, f"{PREFIX}{word}{operands} ", code, depth)
 

@@ -13,6 +13,7 @@ from autostamp.diagnostics import AutostampError, Diagnostic
 from autostamp.model.edit import Edit
 from autostamp.model.manifest import SourceFile, Unit, UnitFile
 from autostamp.model.options import InstrumentOptions
+from autostamp.model.placement import Form, key_at
 from autostamp.model.site import Skip
 from autostamp.model.sync import Kind
 from autostamp.passes import edits as editing
@@ -103,7 +104,7 @@ def instrument(
     everything = {**sources, **beside}
     known = index(everything)
     recognizer = Recognizer(known, everything, options.options.extra_ops)
-    found = _found(sources, known, recognizer, options.options)
+    found = _found(sources, known, recognizer, options.options, originals)
     planned = plan(
         sources,
         beside,
@@ -120,7 +121,7 @@ def instrument(
     findings = [*planned.findings, *(each for path in made if made[path] for each in _own_names(path, originals[path]))]
     stamped: dict[Path, Stamped] = {}
     for path, data in files.items():
-        stamped[path] = _stamped(path, data, originals[path], plans.get(path), made.get(path, ()))
+        stamped[path] = _stamped(path, data, originals[path], plans.get(path), made.get(path, ()), options)
     unit, header = _unit(stamped, plans, planned.lean)
     notes = tuple(note for each in found.values() for note in each.findings)
     return Project(stamped, unit, header, tuple(findings), notes, _outside(planned.outside, recognizer))
@@ -154,13 +155,18 @@ def _parse(
 
 
 def _found(
-    sources: Mapping[Path, Source], known: Index, recognizer: Recognizer, options: InstrumentOptions
+    sources: Mapping[Path, Source],
+    known: Index,
+    recognizer: Recognizer,
+    options: InstrumentOptions,
+    originals: Mapping[Path, bytes],
 ) -> dict[Path, FoundFile]:
     found = find(sources, known, recognizer)
     for path, each in found.items():
         kept = []
+        key = key_of(originals[path])
         for item in each.sites:
-            if selection.is_selected(item.site, options.selection, str(path)):
+            if selection.is_selected(item.site, options.selection, str(path), key):
                 kept.append(item)
             else:
                 site = item.site
@@ -192,11 +198,31 @@ def _edits(path: Path, planned: FilePlan, original: bytes, options: CudaOptions)
     key = key_of(original)
     header = options.headers.get(path, emit.HEADER)
     name = str(path) if options.with_line_names else ""
-    return [emit.head(original, header, name), *planned.edits, *emit.stamps(planned.sites, key, planned.code)]
+    return [
+        emit.head(original, header, name),
+        *planned.edits,
+        *emit.stamps(planned.sites, key, planned.code, _forms(path, planned, key, options)),
+    ]
 
 
-def _stamped(path: Path, given: bytes, original: bytes, planned: FilePlan | None, made: tuple[Edit, ...]) -> Stamped:
+def _forms(path: Path, planned: FilePlan, key: str, options: CudaOptions) -> dict[int, Form]:
+    """The waits of which one stamp is left out, by site number."""
+    selection_ = options.options.selection
+    waits = (each.site for each in planned.sites if each.site.kind is Kind.WAIT)
+    forms = {site.number: selection_.form(key_at(str(path), key, site)) for site in waits}
+    return {number: form for number, form in forms.items() if form is not Form.BOTH}
+
+
+def _stamped(
+    path: Path,
+    given: bytes,
+    original: bytes,
+    planned: FilePlan | None,
+    made: tuple[Edit, ...],
+    options: CudaOptions,
+) -> Stamped:
     planned = planned or FilePlan(original)
+    forms = _forms(path, planned, key_of(original), options)
     file = SourceFile(
         key=key_of(original),
         path=str(path),
@@ -206,6 +232,7 @@ def _stamped(path: Path, given: bytes, original: bytes, planned: FilePlan | None
         skips=tuple(planned.skips),
         kernels=planned.kernels,
         language=LANGUAGE,
+        forms=tuple((number, form.value) for number, form in sorted(forms.items())),
     )
     stamped = Stamped(given, original, editing.apply(original, made, comment="//"), file, made)
     if made:

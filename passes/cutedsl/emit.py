@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from autostamp.model import placement
 from autostamp.model.edit import Edit
 from autostamp.model.sync import Kind
 from autostamp.passes.cutedsl.found import Form, Found, FoundSite, OperandText
@@ -14,12 +16,12 @@ MODULE = "autostamp.runtime.cutedsl"
 _LABELLED = ("pointer", "barrier_id")
 
 
-def edits(found: Found) -> list[Edit]:
-    """All edits of a file, in no particular order."""
+def edits(found: Found, forms: Mapping[int, placement.Form] | None = None) -> list[Edit]:
+    """All edits of a file, in no particular order. `forms` has the sites of which one stamp is left out."""
     stamps = [edit for site in found.sites for edit in site_edits(site)]
     if not stamps and not found.kernels:
         return []
-    imported = [_with_deferred(found.import_edit, found)] if found.import_edit is not None else []
+    imported = [_with_arguments(found.import_edit, found, forms or {})] if found.import_edit is not None else []
     return [*imported, *found.frame_edits, *stamps]
 
 
@@ -28,13 +30,16 @@ def import_text(key: str) -> str:
     return f'from {MODULE} import stamps as _as; _as = _as.stamper("{key}")'
 
 
-def _with_deferred(imported: Edit, found: Found) -> Edit:
-    """The stamper also learns which waits let the warp go on before they end."""
+def _with_arguments(imported: Edit, found: Found, forms: Mapping[int, placement.Form]) -> Edit:
+    """The stamper also learns which waits let the warp go on before they end, and which have one stamp."""
     waits = (each.site for each in found.sites if each.site.kind is Kind.WAIT)
     numbers = sorted(site.number for site in waits if site.side.is_deferred)
-    if not numbers:
+    given = [f"{{{', '.join(map(str, numbers))}}}"] if numbers else []
+    if forms:
+        given.append(f"forms={{{', '.join(f'{number}: {form.value!r}' for number, form in sorted(forms.items()))}}}")
+    if not given:
         return imported
-    return replace(imported, text=imported.text.replace('")', f'", {{{", ".join(map(str, numbers))}}})'))
+    return replace(imported, text=imported.text.replace('")', f'", {", ".join(given)})'))
 
 
 def site_edits(found: FoundSite) -> list[Edit]:

@@ -15,7 +15,9 @@ import libcst as cst
 from autostamp.diagnostics import AutostampError, Position
 from autostamp.model.manifest import SourceFile
 from autostamp.model.options import InstrumentOptions
+from autostamp.model.placement import Form, key_at
 from autostamp.model.site import Skip
+from autostamp.model.sync import Kind
 from autostamp.passes import edits as editing
 from autostamp.passes import selection
 from autostamp.passes.cutedsl import emit
@@ -40,9 +42,10 @@ def instrument(data: bytes, path: str, options: InstrumentOptions | None = None,
     found = Found()
     catalogue = Catalogue.of(options.extra_ops)
     # Most files of a package hold neither a sync call nor a kernel; parsing is nearly all of the cost.
-    if _DSL.search(original) and (catalogue.pattern.search(original) or _KERNEL.search(original)):
+    is_wanted = not options.selection.files or key_of(original) in options.selection.files
+    if is_wanted and _DSL.search(original) and (catalogue.pattern.search(original) or _KERNEL.search(original)):
         found = _find(original, path, options, catalogue)
-    made = tuple(editing.ordered(emit.edits(found)))
+    made = tuple(editing.ordered(emit.edits(found, _forms(found, key_of(original), path, options))))
     if made and _ALIAS.search(original):
         raise AutostampError.of("AS1005", path=path)
     text = editing.apply(original, made)
@@ -61,6 +64,13 @@ def instrument(data: bytes, path: str, options: InstrumentOptions | None = None,
     return stamped
 
 
+def _forms(found: Found, key: str, path: str, options: InstrumentOptions) -> dict[int, Form]:
+    """The waits of which one stamp is left out, by site number."""
+    waits = (each.site for each in found.sites if each.site.kind is Kind.WAIT)
+    forms = {site.number: options.selection.form(key_at(path, key, site)) for site in waits}
+    return {number: form for number, form in forms.items() if form is not Form.BOTH}
+
+
 def _find(original: bytes, path: str, options: InstrumentOptions, catalogue: Catalogue) -> Found:
     selection.check(options.selection)
     bom = len(codecs.BOM_UTF8) if original.startswith(codecs.BOM_UTF8) else 0
@@ -73,13 +83,13 @@ def _find(original: bytes, path: str, options: InstrumentOptions, catalogue: Cat
         # libcst reads "\r" alone as a newline too; offsets into the original are only true when it writes back what it read.
         if tree.code != source:
             raise AutostampError.of("AS1001", path=path, detail="libcst does not write it back unchanged")
-        is_selected = partial(selection.is_selected, selection=options.selection, path=path)
+        is_selected = partial(selection.is_selected, selection=options.selection, path=path, key=key_of(original))
         found = Finder(original[bom:], tree, catalogue, emit.import_text(key_of(original)), is_selected).run()
     except cst.ParserSyntaxError as error:
         raise (_refused(original, path) or AutostampError.of("AS1001", path=path, detail=error.message)) from error
     except RecursionError as error:
         raise AutostampError.of("AS1001", path=path, detail="it is nested too deeply") from error
-    _select(found, path, options)
+    _select(found, path, options, key_of(original))
     return found.shifted(bom) if bom else found
 
 
@@ -98,12 +108,12 @@ def _refused(text: bytes, path: str, code: str = "AS1001") -> AutostampError | N
     return None
 
 
-def _select(found: Found, path: str, options: InstrumentOptions) -> None:
+def _select(found: Found, path: str, options: InstrumentOptions, key: str) -> None:
     """Move sites that the user did not select to the skips. Their numbers stay."""
     kept = []
     for item in found.sites:
         site = item.site
-        if selection.is_selected(site, options.selection, path):
+        if selection.is_selected(site, options.selection, path, key):
             kept.append(item)
         else:
             found.skips.append(

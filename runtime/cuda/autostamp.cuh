@@ -503,6 +503,6 @@ struct After {
 #else
 #include "autostamp_host.cuh"
 #endif
-
 #endif  // AUTOSTAMP_IS_ON
+#include "autostamp_forms.cuh"
 #endif  // AUTOSTAMP_CUH_

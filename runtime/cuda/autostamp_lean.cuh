@@ -113,6 +113,12 @@ namespace lean {
                AUTOSTAMP_LEAN_WORD_ "@p st.global.v2.b32 [a], {c, w};\n\t"                                    \
                "setp.ge.s32 q, autostamp_next, 0;\n\t" AUTOSTAMP_LEAN_ADVANCE_("q") ::"n"(Event), "r"(payload) \
                : "memory")
+// Lane 0 writes or, where it is not active, the threads that are.
+#define AUTOSTAMP_LEAN_OWN_                  \
+  "activemask.b32 z;\n\t"                    \
+  "and.b32 z, z, 1;\n\t"                     \
+  "setp.ge.s32 p, autostamp_next, 0;\n\t"    \
+  "setp.eq.or.u32 autostamp_own, z, 0, p;\n\t"
 // Any threads. Two stores, for one of both words would need registers side by side. The second makes the record valid.
 #define AUTOSTAMP_LEAN_OWNED_(place, find, word)                        \
   "and.pred p, autostamp_own, autostamp_room;\n\t" place                \
@@ -132,12 +138,8 @@ __device__ __forceinline__ void warp_stamp(unsigned payload) {
 /// The enter of a wait, or a signal, by any threads of a warp.
 template <unsigned Event>
 __device__ __forceinline__ void enter(unsigned payload) {
-  asm volatile(AUTOSTAMP_LEAN_BEGIN_
-               "activemask.b32 z;\n\t"
-               "and.b32 z, z, 1;\n\t"
-               "setp.ge.s32 p, autostamp_next, 0;\n\t"
-               "setp.eq.or.u32 autostamp_own, z, 0, p;\n\t"
-               AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_, AUTOSTAMP_LEAN_WORD_, "w") ::"n"(Event),
+  asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_, AUTOSTAMP_LEAN_WORD_, "w")
+               ::"n"(Event),
                "r"(payload)
                : "memory");
 }
@@ -149,6 +151,18 @@ __device__ __forceinline__ void leave() {
     asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_DEFERRED_, "", "%0") ::"n"(Event) : "memory");
   } else {
     asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_, "", "%0") ::"n"(Event) : "memory");
+  }
+}
+
+/// The exit of a wait whose enter has no stamp.
+template <unsigned Event, bool IsDeferred>
+__device__ __forceinline__ void alone() {
+#define AUTOSTAMP_LEAN_ALONE_(place)                                                                              \
+  asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWN_ AUTOSTAMP_LEAN_OWNED_(place, "", "%0") ::"n"(Event) : "memory")
+  if constexpr (IsDeferred) {
+    AUTOSTAMP_LEAN_ALONE_(AUTOSTAMP_LEAN_DEFERRED_);
+  } else {
+    AUTOSTAMP_LEAN_ALONE_(AUTOSTAMP_LEAN_SOON_);
   }
 }
 

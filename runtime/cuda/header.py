@@ -15,6 +15,7 @@ PARTS: Final = ("autostamp_payload.cuh", "autostamp_lean.cuh")
 
 HOST_HEADER: Final = "autostamp_host.cuh"
 DRAIN_HEADER: Final = "autostamp_drain.cuh"
+FORMS_HEADER: Final = "autostamp_forms.cuh"
 UNIT_HEADER: Final = "autostamp_unit.cuh"
 """Generated with the stamped files; the others are the same for all of them."""
 
@@ -48,7 +49,8 @@ def folder() -> Path:
 
 def header_files() -> dict[str, bytes]:
     """The header files that are the same for every unit, by name."""
-    return {name: (_FOLDER / name).read_bytes() for name in (DEVICE_HEADER, *PARTS, HOST_HEADER, DRAIN_HEADER)}
+    names = (DEVICE_HEADER, *PARTS, FORMS_HEADER, HOST_HEADER, DRAIN_HEADER)
+    return {name: (_FOLDER / name).read_bytes() for name in names}
 
 
 def slot_bytes(region: int, capacity: int, block: tuple[int, int, int]) -> bytes:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from autostamp.model.manifest import Barrier, Instance, Manifest, Payload, SourceFile, Unit, UnitFile
+from autostamp.model.placement import Form
 from autostamp.model.site import KernelDef, Site
 from autostamp.model.sync import Kind, StageFrom, SyncOp
 
@@ -103,7 +104,8 @@ def table_of(unit: UnitTable, kernel: KernelDef, visited: Iterable[SiteKey], row
         for site in file.sites if file is not None else ():
             if (row.key, site.number) in reached | seen:
                 number = _barrier(site, barriers)
-                instances.append(_instance(len(instances) + 1, row, site, number, row_of(site)))
+                form = dict(file.forms).get(site.number, "") if file is not None else ""
+                instances.append(_instance(len(instances) + 1, row, site, number, row_of(site), form))
     return Table(tuple(barriers.values()), tuple(instances), tuple(sorted(seen - reached)))
 
 
@@ -129,7 +131,8 @@ def _label(site: Site) -> str:
     return f"barrier {name}" if is_number else name
 
 
-def _instance(number: int, row: UnitFile, site: Site, barrier: int, op: SyncOp | None) -> Instance:
+def _instance(number: int, row: UnitFile, site: Site, barrier: int, op: SyncOp | None, form: str) -> Instance:
+    """`form` is that of a wait with one stamp, "" for others. The exit carries no payload."""
     first = row.events + 2 * site.number - 1
     is_wait = site.kind is Kind.WAIT
     return Instance(
@@ -141,9 +144,9 @@ def _instance(number: int, row: UnitFile, site: Site, barrier: int, op: SyncOp |
         kind=site.kind.value,
         side=site.side.value,
         barrier=barrier,
-        payload=Payload(site.payload),
-        enter=first if is_wait else 0,
-        exit=first + 1 if is_wait else 0,
+        payload=Payload.NONE if form == Form.EXIT else Payload(site.payload),
+        enter=first if is_wait and form != Form.EXIT else 0,
+        exit=first + 1 if is_wait and form != Form.ENTER else 0,
         signal=0 if is_wait else first,
         signals=tuple(side.value for side in op.signals) if op is not None else (),
         is_noop=op.is_noop if op is not None else False,

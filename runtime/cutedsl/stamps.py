@@ -11,7 +11,7 @@ import functools
 import re
 import sys
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import FrameType
@@ -19,6 +19,7 @@ from typing import Any
 
 from autostamp.model.manifest import Payload
 from autostamp.model.options import RecordOptions
+from autostamp.model.placement import Form
 from autostamp.runtime import layout
 from autostamp.runtime.cutedsl.identity import Operand, identify, is_library, name_in_frames
 from autostamp.runtime.cutedsl.trace_builder import Origin, TraceBuilder
@@ -74,16 +75,18 @@ _TRACE = _Trace()
 
 class Stamper:
     """The stamps of one source file; `key` names the file in the manifest, `deferred` the sites whose waits let the warp go
-    on before they end.
+    on before they end, `forms` those of which one stamp is left out (a value of `Form`).
     """
 
-    def __init__(self, key: str, deferred: Collection[int] = ()) -> None:
+    def __init__(self, key: str, deferred: Collection[int] = (), forms: Mapping[int, str] | None = None) -> None:
         self._key = key
         self._deferred = frozenset(deferred)
+        self._forms = {site: Form(form) for site, form in (forms or {}).items()}
 
     def bind(self, buffer: Any, kernel: str) -> None:
         """Bind this warp's lane at kernel entry: to `buffer` (a tensor or an address), else to the open session's."""
         _TRACE.lane = None
+        RECORDER.at_entry()
         if buffer is None and not RECORDER.is_open:
             return
         from autostamp.runtime.cutedsl import emit, mlir
@@ -92,6 +95,7 @@ class Stamper:
         options = RECORDER.options
         function = mlir.enclosing_function()
         symbol = mlir.symbol(function)
+        RECORDER.at_kernel(symbol)
         if buffer is None:
             region = RECORDER.region((self._key, kernel, symbol, mlir.type_of(function), _configuration(frame)))
             number, base, high = region.number, region.address, region.address >> 32
@@ -166,7 +170,7 @@ class Stamper:
         A site whose receiver is itself a sync call is opened here, after that call; `waits` says that it is a wait.
         """
         lane = _current()
-        if lane is None:
+        if lane is None or self._form(site) is None:
             return value
         is_opened = not lane.open or lane.open[-1].site != site
         entry = self._push(lane, site, is_wait=waits) if is_opened else lane.open[-1]
@@ -189,7 +193,7 @@ class Stamper:
 
         With no lane bound it is `function` itself.
         """
-        if _current() is None:
+        if _current() is None or self._form(site) is None:
             return function
 
         @functools.wraps(function)
@@ -207,7 +211,7 @@ class Stamper:
         Python evaluates arguments from left to right, so the first stamp comes before the call wherever the call stands.
         """
         lane = _current()
-        if lane is not None:
+        if lane is not None and self._form(site) is not None:
             waits = any(entry.site == site and entry.is_wait for entry in lane.open)
             self._finish(site, "exit" if waits else "signal")
         return value
@@ -219,9 +223,15 @@ class Stamper:
         lane.open.append(entry)
         return entry
 
+    def _form(self, site: int) -> Form | None:
+        """The form in which a site is stamped; None where it is not to be."""
+        if RECORDER.forms is not None:
+            return RECORDER.forms.get((self._key, site))
+        return self._forms.get(site, Form.BOTH)
+
     def _start(self, site: int, is_wait: bool, receiver: Any, operand: dict[str, Any]) -> None:
         lane = _current()
-        if lane is None:
+        if lane is None or self._form(site) is None:
             return
         is_later = operand.pop("later", False)
         entry = self._push(lane, site, is_wait=is_wait)
@@ -233,9 +243,11 @@ class Stamper:
         if is_wait:
             self._enter(lane, entry)
 
-    @staticmethod
-    def _enter(lane: _Lane, entry: _Open) -> None:
-        """Stamp before a wait. What is only known later goes into the stamp after it."""
+    def _enter(self, lane: _Lane, entry: _Open) -> None:
+        """Stamp before a wait. What is only known later, or has no stamp before it, goes into the stamp after it."""
+        if self._form(entry.site) is Form.EXIT:
+            entry.is_late = True
+            return
         event = lane.builder.event()
         lane.builder.put(entry.instance, enter=event)
         _record(lane, event, None if entry.is_late else entry.payload)
@@ -263,7 +275,7 @@ class Stamper:
 
     def _finish(self, site: int, stamp: str) -> None:
         lane = _current()
-        if lane is None or all(entry.site != site for entry in lane.open):
+        if lane is None or self._form(site) is None or all(entry.site != site for entry in lane.open):
             return
         while lane.open[-1].site != site:
             lane.open.pop()
@@ -273,15 +285,20 @@ class Stamper:
             lane.open[-1].is_deferred |= is_deferred
         if entry.is_muted or not entry.instance:
             return
+        if entry.is_wait and self._form(site) is Form.ENTER:
+            if entry.is_late:
+                # No record was left to carry what was learnt after it.
+                lane.builder.put(entry.instance, payload=Payload.NONE)
+            return
         event = lane.builder.event()
         lane.builder.put(entry.instance, **{stamp: event})
         has_payload = not entry.is_wait or entry.is_late
         _record(lane, event, entry.payload if has_payload else None, is_deferred=is_deferred and entry.is_wait)
 
 
-def stamper(key: str, deferred: Collection[int] = ()) -> Stamper:
+def stamper(key: str, deferred: Collection[int] = (), forms: Mapping[int, str] | None = None) -> Stamper:
     """The stamper of the file whose manifest key is `key`."""
-    return Stamper(key, deferred)
+    return Stamper(key, deferred, forms)
 
 
 def _current() -> _Lane | None:

@@ -18,7 +18,11 @@ from autostamp.runtime.cuda.collect import LIMIT
 
 TEXT = header.header_files()[header.DEVICE_HEADER].decode("ascii")
 HOST = header.header_files()[header.HOST_HEADER].decode("ascii")
-OFF, ON = TEXT.split("\n#else\n\n#include", 1)
+FORMS = header.header_files()[header.FORMS_HEADER].decode("ascii")
+OFF, ON = (
+    first + "\n" + second
+    for first, second in zip(TEXT.split("\n#else\n\n#include", 1), FORMS.split("\n#else\n", 1), strict=True)
+)
 MACRO = re.compile(r"^#define (AUTOSTAMP_[A-Z_]*[A-Z])(?!\w)(?:\(([^)]*)\))?(.*)$", re.MULTILINE)
 
 STAMPED = """\
@@ -36,7 +40,10 @@ template <class T> AUTOSTAMP_INLINE void f(T& t AUTOSTAMP_PARAM) { AUTOSTAMP_BIN
   return AUTOSTAMP_AROUND(aa,9) w() AUTOSTAMP_AROUND_END, AUTOSTAMP_AROUND_AT(aa,9,(t)) w() AUTOSTAMP_AROUND_END,
     AUTOSTAMP_AROUND_PIPE(aa,9,(t),(s)) w() AUTOSTAMP_AROUND_END, AUTOSTAMP_AROUND_ID(aa,9,(1)) w() AUTOSTAMP_AROUND_END,
     AUTOSTAMP_AFTER(aa,9) w() AUTOSTAMP_AROUND_END, AUTOSTAMP_AFTER_AT(aa,9,(t)) w() AUTOSTAMP_AROUND_END,
-    AUTOSTAMP_AFTER_PIPE(aa,9,(t),(s)) w() AUTOSTAMP_AROUND_END, AUTOSTAMP_AFTER_ID(aa,9,(1)) w() AUTOSTAMP_AROUND_END;
+    AUTOSTAMP_AFTER_PIPE(aa,9,(t),(s)) w() AUTOSTAMP_AROUND_END, AUTOSTAMP_AFTER_ID(aa,9,(1)) w() AUTOSTAMP_AROUND_END,
+    AUTOSTAMP_BEFORE(aa,9) w() AUTOSTAMP_AROUND_END, AUTOSTAMP_BEFORE_AT(aa,9,(t)) w() AUTOSTAMP_AROUND_END,
+    AUTOSTAMP_BEFORE_PIPE(aa,9,(t),(s)) w() AUTOSTAMP_AROUND_END, AUTOSTAMP_BEFORE_ID(aa,9,(1)) w() AUTOSTAMP_AROUND_END,
+    AUTOSTAMP_BEHIND(aa,9) w() AUTOSTAMP_AROUND_END; t.b(); AUTOSTAMP_ALONE(aa,9) t.b();
 }
 AUTOSTAMP_ALWAYS_INLINE inline void g(AUTOSTAMP_PARAM_ONLY); void h(int x = 1 AUTOSTAMP_PARAM_DEFAULT);
 void l() { AUTOSTAMP_PREPARE((0)) k(1 AUTOSTAMP_ARG(aa,1,(s))); k(AUTOSTAMP_ARG_ONLY(aa,1,(0)));
@@ -53,7 +60,10 @@ template <class T>  void f(T& t ) {
   return  w() ,  w() ,
      w() ,  w() ,
      w() ,  w() ,
-     w() ,  w() ;
+     w() ,  w() ,
+     w() ,  w() ,
+     w() ,  w() ,
+     w() ; t.b();  t.b();
 }
  inline void g(); void h(int x = 1 );
 void l() {  k(1 ); k(); k( 2 ); }
@@ -164,6 +174,7 @@ def test_the_device_header_needs_nothing_else():
         '"autostamp_unit.cuh"',
         *(f'"{part}"' for part in header.PARTS),
         '"autostamp_host.cuh"',
+        '"autostamp_forms.cuh"',
     ]
     for part in header.PARTS:
         assert b"#include" not in header.header_files()[part]

@@ -161,6 +161,7 @@ def test_device_code_is_compiled_from_stamped_copies(bench):
     assert {path.name for path in (tree.parent / "include").iterdir()} == {
         "autostamp.cuh",
         "autostamp_drain.cuh",
+        "autostamp_forms.cuh",
         "autostamp_host.cuh",
         "autostamp_lean.cuh",
         "autostamp_payload.cuh",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A span in words: for the tooltip, the pane below the timeline, and the live region that screen readers hear. */
 
-import { ACTIVE, ENDINGS, PASS, STALL, type Timeline } from "./document.ts";
+import { ACTIVE, ASYNC, BETWEEN, ENDINGS, INFERRED, PASS, STALL, UNCERTAIN, type Timeline } from "./document.ts";
 import type { Names } from "./names.ts";
 import { above } from "./pieces.ts";
 import { duration, figure } from "./scale.ts";
@@ -37,6 +37,7 @@ export function describe(names: Names, timeline: Timeline, row: number, span: nu
         { name: "stage", text: stage < 0 ? "unknown" : `${stage}${stages ? ` of ${stages}` : ""}` },
         { name: "iteration", text: iteration(timeline, spans.start[span]!, spans.visit[span]!) },
     ];
+    lines.push(...origin(timeline, row, span));
     if (state === "pass") lines.push({ name: "cause", text: "the barrier was complete already: no longer than a ready wait takes" });
     if (state === "stall") lines.push(...cause(names, timeline, spans.cause[span]!));
     const what = state === "active" ? `holds ${names.staged(instance, stage)}` : names.called(instance, stage);
@@ -47,6 +48,15 @@ export function describe(names: Names, timeline: Timeline, row: number, span: nu
         where: names.where(instance),
         source: names.text(instance),
     };
+}
+
+/** Which replay of a joined run recorded the span, and by how much it may be off. */
+function origin(timeline: Timeline, row: number, span: number): Line[] {
+    const { replay, error, length_error: length } = timeline.rows[row]!.spans;
+    if (!replay?.[span]) return [];
+    const place = error?.[span] ? `its place is right to ${figure(error[span])} cycles` : "the reference: its place is as recorded";
+    const long = length?.[span] ? `, its length to ${figure(length[span])}` : "";
+    return [{ name: "replay", text: `set ${replay[span]}; ${place}${long}` }];
 }
 
 /** The warp's own count of this wait, and the iteration of the steady state that the span begins in. */
@@ -104,7 +114,14 @@ export function describeArrow(names: Names, timeline: Timeline, arrow: number): 
     };
     const flags = arrows.flags[arrow]!;
     const name = names.staged(arrows.to_instance[arrow]!, arrows.stage[arrow]!);
-    const notes = [flags & 1 ? "lands later than it was issued" : "", flags & 2 ? "inferred from the declaration" : ""];
+    const error = arrows.error?.[arrow] ?? 0;
+    const notes = [
+        flags & ASYNC ? "lands later than it was issued" : "",
+        flags & INFERRED ? "inferred from the declaration" : "",
+        flags & BETWEEN ? "between two replays" : "",
+        error ? `right to ${figure(error)} cycles` : "",
+        flags & UNCERTAIN ? "another arrival may have been the last" : "",
+    ];
     return [
         `${name}: ${end(arrows.from_row[arrow]!, arrows.from[arrow]!)} \u2192 ${end(arrows.to_row[arrow]!, arrows.to[arrow]!)}`,
         ...notes.filter(Boolean),

@@ -58,6 +58,10 @@ export interface Spans {
     readonly visit: Column;
     readonly stage: Column;
     readonly cause: Column;
+    /** Only of a run that was joined from replays: the set that recorded the end, and cycles by which place and length may be wrong. */
+    readonly replay?: Column;
+    readonly error?: Column;
+    readonly length_error?: Column;
 }
 
 export interface Signals {
@@ -102,10 +106,14 @@ export interface Arrows {
     readonly stage: Column;
     readonly use: Column;
     readonly flags: Column;
+    /** Only of a joined run: cycles by which the arrow's length may be wrong. */
+    readonly error?: Column;
 }
 
 export const ASYNC = 1;
 export const INFERRED = 2;
+export const BETWEEN = 4;
+export const UNCERTAIN = 8;
 
 export interface Causes {
     readonly ending: Column;

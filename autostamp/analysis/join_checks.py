@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether two replays of a kernel are the same schedule, as far as what both recorded can say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autostamp.analysis.join_lanes import Kind, Mark, Track, anchors_of
+from autostamp.model.manifest import Instance
+from autostamp.model.replay import Refusal
+
+Launches: TypeAlias = Sequence[Mapping[int, Track]]
+"""The tracks of one set's launches by warp."""
+
+GapKind: TypeAlias = tuple[int, tuple[Kind, Kind]]
+"""A warp, and what records a gap lies between, whichever iteration."""
+
+ENOUGH: Final = 48
+"""Samples of a difference from which its largest is taken for what can come. They are not independent: one launch gives many."""
+
+LAUNCHES: Final = 3
+"""Launches of one set from which noise can be told at all."""
+
+ROUNDING: Final = 4
+"""Cycles of a gap that say nothing: both its ends are whole cycles, in both replays."""
+
+
+class Agreement(NamedTuple):
+    """What the anchors of one set say against the reference, in cycles.
+
+    By warp and kind of gap: the shift of its median, and the 99th percentile of the difference of one gap between two launches of
+    one set.
+    """
+
+    shifts: Mapping[GapKind, int]
+    largest: Mapping[GapKind, int]
+    noise: int
+    refusal: Refusal | None = None
+
+    @property
+    def shift(self) -> int:
+        """The largest shift of any kind of gap."""
+        return max((abs(value) for value in self.shifts.values()), default=0)
+
+
+def own_faults(number: int, launches: Launches, lost: int, instances: Mapping[int, Instance]) -> Refusal | None:
+    """Why a set cannot be joined to any other, whatever that is."""
+    if not launches or not any(launches[0].values()):
+        return Refusal(number, "AS8123", "it recorded nothing")
+    if lost:
+        return Refusal(number, "AS8123", f"{lost} records were lost: give a larger --capacity")
+    if len(launches) < LAUNCHES:
+        detail = f"{len(launches)} launches were recorded, and what varies from run to run shows in {LAUNCHES} or more"
+        return Refusal(number, "AS8124", detail)
+    for launch in launches[1:]:
+        found = _other_counts(launches[0], launch, instances)
+        if found:
+            return Refusal(number, "AS8122", f"from one of its launches to another, {found}")
+    return None
+
+
+def same_counts(number: int, reference: Launches, other: Launches, instances: Mapping[int, Instance]) -> Refusal | None:
+    """AS8122 when a site that both recorded was reached another number of times."""
+    found = _other_counts(reference[0], other[0], instances)
+    return Refusal(number, "AS8122", f"against the reference, {found}") if found else None
+
+
+def agreement(
+    number: int, reference: Launches, other: Launches, allowance: float, instances: Mapping[int, Instance]
+) -> Agreement:
+    """Compare each kind of gap between anchors, and each warp's phase against the others.
+
+    A median gap may differ by `allowance` (a share of it, what the set may cost) and by the noise: the 95th percentile of the
+    difference of one gap between two launches of one set. Where there are fewer than ENOUGH of those, twice that of the noisiest
+    kind of gap.
+    """
+    gaps = _gaps(reference, other)
+    shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}
+    largest = {(gap.warp, gap.kind): round(gap.largest) for gap in gaps}
+    noises = [gap.noise for gap in gaps if gap.is_known]
+    noise = round(float(np.median(noises))) if noises else 0
+    for gap in gaps:
+        # What happens once in a launch varies like the rest of the kernel, and a few launches do not show by how much.
+        own = gap.noise if gap.is_known else 2 * max([2 * gap.noise, *noises])
+        if abs(gap.shift) > own + allowance * gap.median + ROUNDING:
+            names = " to ".join(_name(each, instances) for each in gap.kind)
+            detail = (
+                f"in warp {gap.warp} the time from {names} is {gap.median + gap.shift:,.0f} cycles, {gap.median:,.0f} in the "
+                f"reference; two launches of one set differ by {own:,.0f}"
+            )
+            return Agreement(shifts, largest, noise, Refusal(number, "AS8121", detail))
+    return Agreement(shifts, largest, noise, _phases(number, reference, other, allowance))
+
+
+class _Gap(NamedTuple):
+    """One kind of gap of one warp: its median in the reference, what the other set adds to that, and the noise of one gap."""
+
+    warp: int
+    kind: tuple[Kind, Kind]
+    median: float
+    shift: float
+    noise: float
+    is_known: bool
+    largest: float
+
+
+def _gaps(reference: Launches, other: Launches) -> list[_Gap]:
+    found = []
+    for warp, marks in _common(reference, other).items():
+        if len(marks) < 2:
+            continue
+        first, second = (np.diff(_times(launches, warp, marks), axis=1) for launches in (reference, other))
+        by_kind: dict[tuple[Kind, Kind], list[int]] = {}
+        for at, (before, after) in enumerate(pairwise(marks)):
+            by_kind.setdefault((Kind(*before[:2]), Kind(*after[:2])), []).append(at)
+        found += [_Gap(warp, kind, *_difference(first[:, at], second[:, at])) for kind, at in by_kind.items()]
+    return found
+
+
+def _phases(number: int, reference: Launches, other: Launches, allowance: float) -> Refusal | None:
+    """AS8121 when a warp stands otherwise to the others than in the reference, iteration by iteration."""
+    chains = {}
+    for warp, marks in _common(reference, other).items():
+        kinds = Counter(Kind(*mark[:2]) for mark in marks if mark.instance > 0)
+        if kinds:
+            kind = max(kinds, key=lambda each: (kinds[each], -each.instance))
+            chains[warp] = [mark for mark in marks if Kind(*mark[:2]) == kind]
+    if not chains:
+        return None
+    base = max(chains, key=lambda warp: (len(chains[warp]), -warp))
+    for warp, chain in chains.items():
+        if warp == base or len(chain) != len(chains[base]) or len(chain) < 3:
+            continue
+        first, second = (
+            _times(launches, warp, chain) - _times(launches, base, chains[base]) for launches in (reference, other)
+        )
+        period = float(np.median(np.diff(_times(reference, base, chains[base]), axis=1)))
+        phase, shift, noise, is_known, _ = _difference(first, second)
+        if is_known and abs(shift) > noise + allowance * max(period, abs(phase)) + ROUNDING:
+            detail = (
+                f"warp {warp} comes {phase + shift:,.0f} cycles after warp {base}, {phase:,.0f} in the reference; "
+                f"two launches of one set differ by {noise:,.0f}"
+            )
+            return Refusal(number, "AS8121", detail)
+    return None
+
+
+def _difference(first: NDArray[np.int64], second: NDArray[np.int64]) -> tuple[float, float, float, bool, float]:
+    """Median of the first, shift from it to the second, noise, whether it rests on enough differences, and their 99th percentile.
+
+    Rows are launches, columns iterations. The noise is the 95th percentile of the difference between two launches of one set.
+    """
+    apart = np.concatenate([np.abs(rows - np.roll(rows, 1, axis=0)).ravel() for rows in (first, second)])
+    shift = float(np.median(np.median(second, axis=0) - np.median(first, axis=0)))
+    return (
+        float(np.median(first)),
+        shift,
+        float(np.percentile(apart, 95)),
+        apart.size >= ENOUGH,
+        float(np.percentile(apart, 99)),
+    )
+
+
+def _common(reference: Launches, other: Launches) -> dict[int, tuple[Mark, ...]]:
+    """By warp, the marks that are anchors in every pair of launches."""
+    found: dict[int, tuple[Mark, ...]] = {}
+    for warp, track in other[0].items():
+        anchors = anchors_of(track, reference[0][warp]).marks
+        everywhere = set.intersection(*(set(launch[warp].marks) for launch in (*reference, *other)))
+        found[warp] = tuple(mark for mark in anchors if mark in everywhere)
+    return found
+
+
+def _times(launches: Launches, warp: int, marks: Sequence[Mark]) -> NDArray[np.int64]:
+    rows = []
+    for launch in launches:
+        times = dict(zip(launch[warp].marks, launch[warp].times, strict=True))
+        rows.append([times[mark] for mark in marks])
+    return np.array(rows, np.int64)
+
+
+def _other_counts(first: Mapping[int, Track], second: Mapping[int, Track], names: Mapping[int, Instance]) -> str:
+    """What was reached another number of times, in words; empty when nothing was."""
+    if first.keys() != second.keys():
+        return f"other warps ran: {_listed(first)} and {_listed(second)}"
+    for warp, track in first.items():
+        counts, others = track.counts, second[warp].counts
+        for kind in counts.keys() & others.keys():
+            if counts[kind] != others[kind]:
+                return f"warp {warp} came to {_name(kind, names)} {counts[kind]} times and {others[kind]} times"
+    return ""
+
+
+def _listed(warps: Iterable[int]) -> str:
+    return ",".join(str(warp) for warp in sorted(warps)) or "none"
+
+
+def _name(kind: Kind, instances: Mapping[int, Instance]) -> str:
+    if kind.instance not in instances:
+        return "its entry" if kind.instance == -1 else "its end"
+    return f"the {kind.kind} of site {instances[kind.instance].site} (instance {kind.instance})"

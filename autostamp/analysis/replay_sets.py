@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a replay set once it was timed: it is kept, split, or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from autostamp.model.placement import Form, Placement, ReplaySet
+from autostamp.model.replay import SetTimes
+from autostamp.model.trace import Trace
+
+CTA_TIME: Final = "CTA time, entry to last release, in SM cycles"
+"""The method where the program prints no time of its own: the clock is read at both ends of the clean kernel, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A set to be run. `sites` include the anchors."""
+
+    number: int
+    sites: tuple[tuple[str, Form], ...]
+    anchors: tuple[str, ...]
+
+    @classmethod
+    def of(cls, chosen: ReplaySet) -> Trial:
+        """One set of a placement."""
+        return cls(chosen.number, chosen.sites, chosen.anchors)
+
+    @property
+    def own(self) -> tuple[tuple[str, Form], ...]:
+        """Its sites that are no anchors."""
+        return tuple(site for site in self.sites if site[0] not in self.anchors)
+
+
+def halves(trial: Trial, first: int, waits: Collection[str] = ()) -> tuple[Trial, ...]:
+    """Two sets with half of the sites each and all anchors, numbered `first` and the next; none where there is no half.
+
+    The halves of one wait are its stamps: one set has the enter, the other the exit. `waits` are the keys of waits.
+    """
+    own = trial.own
+    parts: tuple[tuple[tuple[str, Form], ...], ...]
+    if len(own) == 1 and own[0][0] in waits and own[0][1] is Form.BOTH:
+        parts = (((own[0][0], Form.ENTER),), ((own[0][0], Form.EXIT),))
+    elif len(own) < 2:
+        return ()
+    else:
+        middle = (len(own) + 1) // 2
+        parts = (own[:middle], own[middle:])
+    anchors = tuple(site for site in trial.sites if site[0] in trial.anchors)
+    return tuple(Trial(first + at, (*anchors, *part), trial.anchors) for at, part in enumerate(parts))
+
+
+def untried(placement: Placement) -> Trial | None:
+    """A set of all sites that the placement leaves out, with the anchors of its first set; None where there is none.
+
+    A placement leaves out what changes the compiled schedule, which need not change the time. Split as often as it takes, this
+    set shows which of them do.
+    """
+    if not placement.uncovered or not placement.sets:
+        return None
+    first = placement.sets[0]
+    anchors = tuple(site for site in first.sites if site[0] in first.anchors)
+    number = 1 + max(each.number for each in placement.sets)
+    left = tuple((key, Form.BOTH) for key in placement.uncovered if key not in first.anchors)
+    return Trial(number, (*anchors, *left), first.anchors)
+
+
+def spans_of(traces: Sequence[Trace]) -> list[float]:
+    """Cycles of every launch of a CTA: from its first warp's entry to its last warp's release."""
+    found = []
+    for trace in traces:
+        lanes = [lane for lane in trace.lanes if lane.exit_cycles >= 0]
+        if lanes:
+            found.append(float(max(lane.exit_cycles for lane in lanes) - min(lane.entry_cycles for lane in lanes)))
+    return found
+
+
+def times_of(clean: Sequence[Sequence[float]], stamped: Sequence[Sequence[float]], method: str) -> SetTimes:
+    """Times of a set from runs in the order A/B/B/A: `clean` has those of the runs before and after, `stamped` the two between.
+
+    The ratio is median over median. Its spread is that of each stamped time over the clean median, the control that of each
+    clean one. All is zero where either has no time.
+    """
+    before = np.array([time for times in clean for time in times], float)
+    after = np.array([time for times in stamped for time in times], float)
+    if not before.size or not after.size or not np.median(before):
+        return SetTimes(method=method)
+    base = float(np.median(before))
+    p10, p90 = (float(value) for value in np.percentile(after / base, (10, 90)))
+    low, high = (float(value) for value in np.percentile(before / base, (10, 90)))
+    rounds = min(before.size, after.size)
+    return SetTimes(rounds, base, float(np.median(after)), float(np.median(after)) / base, p10, p90, high - low, method)
+
+
+def is_within(times: SetTimes, bar: float) -> bool:
+    """Whether a set may be kept. One that was not timed is, and the report says so."""
+    return not times.rounds or times.ratio <= bar

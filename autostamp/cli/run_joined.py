@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs of several replay sets, read and joined kernel by kernel, and written as one run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from autostamp.model.manifest import Manifest
+    from autostamp.model.placement import Placement
+    from autostamp.model.replay import Fit, Recording, Refusal, ReplayedSet, Replays, SetTimes, Uncovered
+    from autostamp.model.trace import Trace
+    from autostamp.runtime.store import RunData
+
+    Key = tuple[str, int, tuple[int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRuns:
+    """Joined traces of all kernels, and the runs that they come from: those of the reference first."""
+
+    traces: tuple[Trace, ...]
+    reference: int
+    fits: tuple[Fit, ...]
+    refusals: tuple[Refusal, ...]
+    runs: tuple[RunData, ...]
+
+    def write(self, out: Path, replays: Replays, command: tuple[str, ...]) -> None:
+        """Write the run folder. Raises AS7001."""
+        from autostamp.runtime import joined_run, store
+
+        kernels = tuple(dict.fromkeys(trace.kernel for trace in self.traces))
+        manifest: Manifest = joined_run.united([run.manifest for run in self.runs], kernels)
+        store.write_run(
+            out,
+            manifest,
+            joined_run.regions_of(self.traces),
+            replace(self.runs[0].facts, command=command),
+            joined_run.sources_of([run.path for run in self.runs], store.SOURCES_NAME),
+            joined_run.files_of(replays, self.traces),
+        )
+
+
+def join_runs(kept: Sequence[tuple[ReplayedSet, Sequence[Path]]], allowance: float) -> JoinedRuns:
+    """Join the runs of the sets that were kept. A set that fits in one kernel and not in another is refused as a whole."""
+    from autostamp.analysis.join import join
+    from autostamp.runtime.joined_run import fitted
+    from autostamp.runtime.store import load_run
+
+    loaded = {made.number: [load_run(path) for path in paths] for made, paths in kept}
+    # The set with the most records is the reference: those are right to the cycle.
+    order = sorted(loaded, key=lambda number: (-_records(loaded[number][0]), number))
+    refused: dict[int, Refusal] = {}
+    while True:
+        left = [number for number in order if number not in refused]
+        keys = dict.fromkeys(key for number in left for key in by_kernel(loaded[number][0]))
+        found = [join(_recordings(left, loaded, key), allowance) for key in keys]
+        again = {refusal.number: refusal for one in found for refusal in one.refusals}
+        if not again:
+            break
+        refused |= again
+    of_kernel: dict[tuple[str, int], list[Trace]] = {}
+    for key, one in zip(keys, found, strict=True):
+        of_kernel.setdefault(key[:2], []).extend(one.traces)
+    traces = [
+        trace
+        for number, every in enumerate(of_kernel.values(), 1)
+        for trace in fitted(sorted(every, key=lambda each: each.launch), number)
+    ]
+    runs = tuple(run for number in left for run in loaded[number])
+    fits = tuple(fit for one in found for fit in one.fits)
+    return JoinedRuns(tuple(traces), left[0] if left else 0, fits, tuple(refused.values()), runs)
+
+
+def by_kernel(run: RunData) -> dict[Key, list[Trace]]:
+    """The launches of each kernel and CTA: by the kernel's name, its place among those of that name, and the block."""
+    seen: dict[str, list[int]] = {}
+    found: dict[Key, list[Trace]] = {}
+    for trace in run.recorded:
+        of_name = seen.setdefault(trace.kernel.kernel, [])
+        if trace.kernel.number not in of_name:
+            of_name.append(trace.kernel.number)
+        if trace.lanes:
+            key = (trace.kernel.kernel, of_name.index(trace.kernel.number), trace.block)
+            found.setdefault(key, []).append(trace)
+    return found
+
+
+def wait_keys(run: Path) -> frozenset[str]:
+    """The keys of the waits among the sites that a run stamped."""
+    from autostamp.model.placement import site_key
+    from autostamp.model.sync import Kind
+    from autostamp.runtime.store import load_run
+
+    files = load_run(run).manifest.files
+    return frozenset(site_key(file, site) for file in files for site in file.sites if site.kind is Kind.WAIT)
+
+
+def uncovered(
+    placement: Placement, sets: Sequence[ReplayedSet], dropped: Sequence[Refusal], costs: Mapping[str, SetTimes]
+) -> tuple[Uncovered, ...]:
+    """The placement's sites that no joined set has, with what they cost alone: measured, else as they compile."""
+    from autostamp.model.replay import Uncovered
+
+    covered = {key for made in sets for key, _ in made.sites}
+    codes = {
+        key: refusal.code
+        for refusal in dropped
+        for each in placement.sets
+        for key, _ in each.sites
+        if each.number == refusal.number
+    }
+    solo = {each.key: f"{each.effect}, schedule distance {each.features.distance:.2f}" for each in placement.sites}
+    keys = dict.fromkeys((*placement.uncovered, *solo, *(key for each in placement.sets for key, _ in each.sites)))
+    found = []
+    for key in keys:
+        if key not in covered:
+            cost = f"{costs[key].ratio:.3f} of the clean time" if key in costs else solo.get(key, "unknown")
+            code = (
+                "AS8126" if key in costs else codes.get(key, "AS8101" if key not in placement.uncovered else "AS8126")
+            )
+            found.append(Uncovered(key, cost, code))
+    return tuple(found)
+
+
+def _recordings(numbers: Sequence[int], loaded: Mapping[int, Sequence[RunData]], key: Key) -> list[Recording]:
+    """The launches of both runs of each set, as far as it has the kernel."""
+    from autostamp.model.replay import Recording
+
+    found = []
+    for number in numbers:
+        launches = [trace for run in loaded[number] for trace in by_kernel(run).get(key, [])]
+        if launches:
+            numbered = tuple(replace(trace, launch=at) for at, trace in enumerate(launches))
+            found.append(Recording(number, numbered))
+    return found
+
+
+def _records(run: RunData) -> int:
+    return sum(len(lane.events) for trace in run.recorded for lane in trace.lanes)

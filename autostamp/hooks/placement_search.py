@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for replay sets: each site alone, then sets that stay near clean together.
+
+What a set costs is not the sum of what its sites cost, so every set that is proposed was compiled. The base of every set are
+the anchors and all sites that change nothing; the other sites are packed onto it by halving what does not fit together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from autostamp.hooks.variants import Candidate, Measured, Sites, Target, Variants
+from autostamp.model.placement import (
+    PLACEMENT_SCHEMA,
+    Effect,
+    Form,
+    PlacedSite,
+    Placement,
+    ReplaySet,
+    ScheduleFeatures,
+)
+from autostamp.passes import schedule_features
+
+_SINGLE = (Form.ENTER, Form.EXIT)
+
+ANCHOR_WAITS = 2
+"""How many waits of a role are compiled with one stamp, to find its cheapest anchor."""
+
+FREE_TOGETHER = 0.1
+"""What all free sites together may add to a set's distance, as a share of the limit."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass
+class Search:
+    """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` (time.monotonic).
+
+    Afterwards `unanchored` has the roles for which no site can serve as an anchor, and `is_complete` is False where time ran out.
+    """
+
+    variants: Variants
+    jobs: int = 1
+    limit: float = field(default_factory=lambda: schedule_features.weights().near_clean)
+    deadline: float = float("inf")
+    progress: Progress = lambda _what, _done, _all: None
+    unanchored: tuple[str, ...] = ()
+    is_complete: bool = True
+
+    def run(self) -> Placement:
+        """The placement, as far as the budget reaches."""
+        target = self.variants.target
+        solos = self._solos(target.candidates)
+        usable = [each for each in solos if self._is_good(self._known(_alone(each.key, each.form)))]
+        anchors = self._anchors(target, usable)
+        fixed = self._fixed(anchors)
+        base = self._base(usable, fixed)
+        rest = [(each.key, each.form) for each in usable if (each.key, each.form) not in base]
+        sets = self._packed(base, fixed, rest)
+        sets = self._rescued(sets, base, target.candidates)
+        placed = {key for sites in sets for key, _ in sites}
+        return Placement(
+            schema_version=PLACEMENT_SCHEMA,
+            kernel=target.symbol,
+            digest=target.digest,
+            sites=tuple(solos),
+            sets=tuple(self._set(number, sites, anchors) for number, sites in enumerate(sets, 1)),
+            uncovered=tuple(each.key for each in target.candidates if each.key not in placed),
+            compiles=self.variants.compiles,
+            complete=self.is_complete,
+            files=target.files,
+        )
+
+    def _solos(self, candidates: Sequence[Candidate]) -> list[PlacedSite]:
+        """Every site alone: with both stamps, and a wait that perturbs so with one, in the form that moves least."""
+        self._compile("sites", [_alone(each.key, Form.BOTH) for each in candidates])
+        moving = [each for each in candidates if each.is_wait and not self._is_good(self._known(_alone(each.key)))]
+        self._compile("forms", [_alone(each.key, form) for each in moving for form in _SINGLE])
+        found = []
+        for each in candidates:
+            forms = [Form.BOTH, *_SINGLE] if each in moving else [Form.BOTH]
+            known = [(form, made) for form in forms if (made := self._known(_alone(each.key, form))) is not None]
+            if known:
+                form, best = min(known, key=lambda item: item[1].features.distance)
+                if not self._is_good(best):  # no form helps: say what the site costs in full
+                    form, best = known[0]
+                found.append(PlacedSite(each.key, form, schedule_features.effect(best.features), best.features))
+        return found
+
+    def _anchors(self, target: Target, usable: Sequence[PlacedSite]) -> dict[str, Form]:
+        """For each role the site in its main loop that moves least: visited every iteration, stamped in every set.
+
+        One stamp is enough for an anchor, so a wait may be one in a cheaper form than the one in which it is covered.
+        """
+        waits = {each.key for each in target.candidates if each.is_wait}
+        roles = {each.key: each.roles for each in target.candidates}
+        found: dict[str, Form] = {}
+        missing: list[str] = []
+        for role in dict.fromkeys(role for each in target.candidates for role in each.roles if role):
+            here = [each for each in usable if roles[each.key] == (role,) and self._is_in_loop(each)]
+            here.sort(key=lambda each: each.features.distance)
+            if here and here[0].features.distance > schedule_features.weights().free:
+                near = [each.key for each in here if each.form is Form.BOTH and each.key in waits][:ANCHOR_WAITS]
+                self._compile("anchors", [_alone(key, form) for key in near for form in _SINGLE])
+            options = [(each.key, form) for each in here for form in {each.form, *_SINGLE}]
+            known = {site: made for site in options if (made := self._known(frozenset({site}))) is not None}
+            if known:
+                key, form = min(known, key=lambda site: _dearness(known[site].features, site[1]))
+                found[key] = form
+            else:
+                missing.append(role)
+        self.unanchored = tuple(missing)
+        return found
+
+    def _is_in_loop(self, site: PlacedSite) -> bool:
+        made = self._known(_alone(site.key, site.form))
+        return made is not None and bool(made.roles)
+
+    def _fixed(self, anchors: Mapping[str, Form]) -> Sites:
+        """The anchors, as many as are near clean together."""
+        kept: Sites = frozenset()
+        for site in (frozenset(anchors.items()), *(frozenset({each}) for each in anchors.items())):
+            if site and not site <= kept and self._is_good(self._measured(kept | site)):
+                kept |= site
+        return kept
+
+    def _base(self, usable: Sequence[PlacedSite], fixed: Sites) -> Sites:
+        """The anchors with the sites that are free alone, as many as are near clean together and cost no more than they do."""
+        free = [(each.key, each.form) for each in usable if each.effect is Effect.FREE]
+        made = self._measured(fixed) if fixed else None
+        limit = (made.features.distance if made is not None else 0.0) + FREE_TOGETHER * self.limit
+        base = fixed
+        for part in (free, free[: len(free) // 2], free[len(free) // 2 :]):
+            wanted = union(base, part)
+            found = self._measured(wanted) if wanted != base else None
+            if found is not None and found.features.distance <= limit:
+                base = wanted
+        return base
+
+    def _packed(self, base: Sites, fixed: Sites, rest: Sequence[tuple[str, Form]]) -> list[Sites]:
+        """Sets that hold the base, or at least the anchors, and together all of `rest`: as few as halving and merging find."""
+        groups = self._split(base, list(rest))
+        merged: list[Sites] = []
+        for group in sorted(groups, key=len, reverse=True):
+            for index, other in enumerate(merged):
+                if self._is_good(self._measured(union(base, other, group))):
+                    merged[index] = other | group
+                    break
+            else:
+                merged.append(group)
+        sets = [union(base, group) for group in self._moved(base, merged)]
+        covered = {site for sites in sets for site in sites}
+        for site in rest:
+            if site not in covered:
+                options = (union(fixed, [site]), frozenset({site}))
+                sets += [each for each in options if self._is_good(self._measured(each))][:1]
+        held = {key for sites in sets for key, _ in sites}
+        return sets if {key for key, _ in base} <= held else [base, *sets]
+
+    def _rescued(self, sets: list[Sites], base: Sites, candidates: Sequence[Candidate]) -> list[Sites]:
+        """The sets with sites that perturb alone and do not in company: in a set, or two of them on the base."""
+        held = {key for sites in sets for key, _ in sites}
+        left = [each for each in candidates if each.key not in held and self._known(_alone(each.key)) is not None]
+        sets = list(sets)
+        for each in left:
+            forms = [Form.BOTH, *_SINGLE] if each.is_wait else [Form.BOTH]
+            grown = [(at, union(sites, [(each.key, form)])) for form in forms for at, sites in enumerate(sets)]
+            self._compile("company", [sites for _, sites in grown])
+            for at, sites in grown:
+                if self._is_good(self._known(sites)):
+                    sets[at] = sites
+                    held.add(each.key)
+                    break
+        left = [each for each in left if each.key not in held]
+        pairs = [union(base, _alone(one.key), _alone(two.key)) for one, two in combinations(left, 2)]
+        self._compile("company", pairs)
+        for sites in pairs:
+            if not {key for key, _ in sites} <= held | {key for key, _ in base} and self._is_good(self._known(sites)):
+                sets.append(sites)
+                held |= {key for key, _ in sites}
+        return sets
+
+    def _split(self, base: Sites, rest: list[tuple[str, Form]]) -> list[Sites]:
+        """Groups that each stay near clean on the base; a site that does not, with nothing else, is left out."""
+        if not rest:
+            return []
+        if self._is_good(self._measured(union(base, rest))):
+            return [frozenset(rest)]
+        if len(rest) == 1:
+            return []
+        half = len(rest) // 2
+        parts = rest[:half], rest[half:]
+        self._compile("sets", [union(base, part) for part in parts])
+        return [group for part in parts for group in self._split(base, part)]
+
+    def _moved(self, base: Sites, groups: list[Sites]) -> list[Sites]:
+        """The smallest groups dissolved, where each of their sites fits into another one."""
+        groups = sorted(groups, key=len, reverse=True)
+        while len(groups) > 1:
+            others = list(groups[:-1])
+            for site in sorted(groups[-1]):
+                fitting = (
+                    n for n, each in enumerate(others) if self._is_good(self._measured(union(base, each, [site])))
+                )
+                index = next(fitting, None)
+                if index is None:
+                    return groups
+                others[index] |= {site}
+            groups = others
+        return groups
+
+    def _compile(self, what: str, wanted: Iterable[Sites]) -> None:
+        """Compile what is not known yet, a batch of `jobs` at a time, until the deadline."""
+        every = list(dict.fromkeys(wanted))
+        for start in range(0, len(every), self.jobs):
+            self.progress(what, start, len(every))
+            if self._is_late():
+                return
+            self.variants.measure_all(every[start : start + self.jobs], self.jobs)
+        self.progress(what, len(every), len(every))
+
+    def _measured(self, sites: Sites) -> Measured | None:
+        """The variant, compiled if there is time."""
+        known = self._known(sites)
+        if known is not None or self._is_late():
+            return known
+        self.progress("sets", self.variants.compiles, 0)
+        return self.variants.measure(sites)
+
+    def _known(self, sites: Sites) -> Measured | None:
+        return self.variants.known(sites)
+
+    def _is_good(self, made: Measured | None) -> bool:
+        return made is not None and made.features.distance <= self.limit
+
+    def _is_late(self) -> bool:
+        late = time.monotonic() > self.deadline
+        if late:
+            self.is_complete = False
+        return late
+
+    def _set(self, number: int, sites: Sites, anchors: Mapping[str, Form]) -> ReplaySet:
+        made = self.variants.measure(sites)
+        assert made is not None
+        keys = {key for key, _ in sites}
+        return ReplaySet(number, tuple(sorted(sites)), tuple(key for key in anchors if key in keys), made.features)
+
+
+def union(*groups: Iterable[tuple[str, Form]]) -> Sites:
+    """All sites of several groups; one that is in two forms gets both stamps."""
+    forms: dict[str, Form] = {}
+    for key, form in (site for group in groups for site in group):
+        forms[key] = form if forms.get(key, form) is form else Form.BOTH
+    return frozenset(forms.items())
+
+
+def _alone(key: str, form: Form = Form.BOTH) -> Sites:
+    return frozenset({(key, form)})
+
+
+def _dearness(found: ScheduleFeatures, form: Form) -> tuple[float, int, bool]:
+    """What decides between anchors: distance, then how many waits moved, then whether a stamp is missing."""
+    return (found.distance, len(found.waits_moved), form is not Form.BOTH)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where stamps may stand without moving the kernel: what each site costs alone, and which sites may be stamped together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from autostamp.model.manifest import SourceFile
+from autostamp.model.site import Site
+
+PLACEMENT_SCHEMA = 1
+
+
+class Effect(StrEnum):
+    """What stamps do to the compiled schedule: nothing that is measured, little, or enough to make another kernel of it."""
+
+    FREE = "free"
+    NEAR_CLEAN = "near-clean"
+    PERTURBING = "perturbing"
+
+
+class Form(StrEnum):
+    """Which of a site's stamps are compiled. With ENTER or EXIT alone a wait is a mark in time, never a stall.
+
+    A signal has one stamp, and its form is BOTH.
+    """
+
+    BOTH = "both"
+    ENTER = "enter"
+    EXIT = "exit"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFeatures:
+    """How one stamped build differs from the clean one, from cubins alone. Pairs are (clean, stamped).
+
+    `order_share` is the share of core opcodes in the clean order (1: all). `waits_moved` has the waits of the main loops that
+    stand elsewhere among the work: by the wait's name, the MUFU or matrix instructions before it since the wait before.
+    `unroll` is the copies of one iteration in a trip of the main loops, by their core opcodes. `spills` is bytes written to and
+    read from local memory. `distance` weighs all of these into one number: 0 is the clean schedule.
+    """
+
+    order_share: float
+    waits_moved: Mapping[str, tuple[int, int]]
+    unroll: tuple[float, float]
+    registers: tuple[int, int]
+    spills: tuple[int, int]
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSite:
+    """One site, stamped alone in `form`, and what that did. `key` is `site_key` of it."""
+
+    key: str
+    form: Form
+    effect: Effect
+    features: ScheduleFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySet:
+    """Sites that are stamped in one replay, with their forms. `number` counts from 1; `anchors` are keys that every set has."""
+
+    number: int
+    sites: tuple[tuple[str, Form], ...]
+    anchors: tuple[str, ...]
+    features: ScheduleFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a placement search found for one kernel.
+
+    `kernel` is the name in the cubin, `digest` the sources' (as of a run: `digest_of_sources`). `uncovered` are keys in no set,
+    `compiles` counts compilations that were not cached. `complete` is False where a budget or a failure ended the search early.
+    `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping.
+    """
+
+    schema_version: int
+    kernel: str
+    digest: str
+    sites: tuple[PlacedSite, ...]
+    sets: tuple[ReplaySet, ...]
+    uncovered: tuple[str, ...]
+    compiles: int
+    complete: bool
+    files: tuple[str, ...] = ()
+
+
+def site_key(file: SourceFile, site: Site) -> str:
+    """`NAME:LINE:COLUMN@KEY`: the file's name without folders, position of the call, and the manifest's key of the content.
+
+    A changed file has another key, so an old placement never selects sites of it by accident. No path of a machine is in it.
+    """
+    return key_at(file.path, file.key, site)
+
+
+def key_at(path: str, key: str, site: Site) -> str:
+    """The key of a site in the file at `path`, whose content has the manifest's `key`."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{site.span.line}:{site.span.column}@{key}"

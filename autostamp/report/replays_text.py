@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a joined run says of itself: its sets, what each cost, how well they fit, and which sites are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final
+
+from autostamp.model.placement import Form
+from autostamp.model.replay import Fit, ReplayedSet, Replays, SetTimes, Uncovered
+
+_MOST_MISSING: Final = 12
+
+
+def replay_lines(replays: Replays) -> tuple[str, ...]:
+    """Lines for the face of a report: a headline, one for each set, the sites that are missing, and what else was noted."""
+    return tuple(_lines(replays))
+
+
+def replay_notes(replays: Replays) -> tuple[str, ...]:
+    """The same as sentences of the document's notes, each for itself."""
+    return tuple(line.strip() for line in _lines(replays))
+
+
+def replays_object(replays: Replays) -> dict[str, Any]:
+    """Everything as an object that JSON can hold. Times of a set that was not timed are null."""
+    found: dict[str, Any] = asdict(replays)
+    del found["schema_version"]
+    for made, row in zip(replays.sets, found["sets"], strict=True):
+        row["sites"] = [{"key": key, "form": str(form)} for key, form in made.sites]
+        row["anchors"] = list(made.anchors)
+        row["times"] = asdict(made.times) if made.times.rounds else None
+    for name in ("sets", "fits", "dropped", "uncovered", "notes"):
+        found[name] = list(found[name])
+    return found
+
+
+def worst_ratio(replays: Replays) -> float | None:
+    """The largest stamped ÷ clean time of the joined sets; None where one was not timed."""
+    if not replays.sets or any(not made.times.rounds for made in replays.sets):
+        return None
+    return max(made.times.ratio for made in replays.sets)
+
+
+def _lines(replays: Replays) -> Iterator[str]:
+    worst = worst_ratio(replays)
+    cost = f"each at most {worst:.3f} of the clean time" if worst is not None else "their cost was not measured"
+    count = len(replays.sets)
+    yield f"joined from {count} replay{'s' * (count != 1)}, {cost}; the bar was {replays.bar:.3f}"
+    fits: dict[int, list[Fit]] = {}
+    for fit in replays.fits:
+        fits.setdefault(fit.number, []).append(fit)
+    for made in replays.sets:
+        yield f"  set {made.number}: {_set(made, replays.reference, fits.get(made.number, []))}"
+    for each in replays.dropped:
+        yield f"  set {each.number} is not part of it ({each.code}): {each.detail}"
+    yield from _missing(replays.uncovered)
+    for note in replays.notes:
+        yield f"  note: {note}"
+
+
+def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
+    enters = sum(form is not Form.BOTH for _, form in made.sites)
+    parts = [f"{len(made.sites)} sites ({len(made.anchors)} anchors{f', {enters} with one stamp' if enters else ''})"]
+    parts.append(f"{made.launches} launches")
+    parts.append(_ratio(made.times))
+    if made.results_equal:
+        parts.append("results bit-equal")
+    if made.number == reference:
+        parts.append("the reference: its records are where they were")
+    for fit in fits:
+        stated = f"stated {fit.error_median:,} (90 %: {fit.error_p90:,})"
+        off = f"typically {fit.typical:,} cycles off (95 %: {fit.typical_p95:,}), {stated}"
+        where = f" of {fit.kernel}" if len(fits) > 1 else ""
+        parts.append(f"{fit.events:,} of its records{where} placed by {fit.anchors:,} anchors, {off}")
+        if fit.guided:
+            parts.append(f"{fit.guided:,} warps without an anchor, placed by another warp's")
+        if fit.shortened:
+            parts.append(f"{fit.shortened:,} waits drawn shorter than they were, as the reference had no room")
+        if fit.moved:
+            parts.append(f"{fit.moved:,} moved beside a wait of another set")
+    return "; ".join(parts)
+
+
+def _ratio(times: SetTimes) -> str:
+    if not times.rounds:
+        return "cost not measured"
+    spread = f"p10-p90 {times.p10:.3f}-{times.p90:.3f}, clean against itself ± {times.control / 2:.3f}"
+    return f"{times.ratio:.3f} of the clean time ({spread}; {times.method})"
+
+
+def _missing(uncovered: tuple[Uncovered, ...]) -> Iterator[str]:
+    if not uncovered:
+        yield "  every site of the placement is covered"
+        return
+    yield f"  {len(uncovered)} sites are not covered:"
+    for each in uncovered[:_MOST_MISSING]:
+        yield f"    {each.key.rpartition('@')[0]}: alone {each.cost} ({each.code})"
+    if len(uncovered) > _MOST_MISSING:
+        yield f"    and {len(uncovered) - _MOST_MISSING} more"

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well the schedule distance says what stamps cost: `python -m benchmarks.placement [RESULTS.json]`.
+
+Fits the weights of `passes/schedule_weights.toml` to two thirds of the measured pairs, holds them against the others, and
+prints rank correlations (Spearman's, ties averaged) of distance and measured ratio. No GPU. The ranges in that file were chosen
+on all pairs, so the held-out figures are those of the weights alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autostamp.passes.schedule_features import Parts, Weights, weights
+
+RESULTS = Path(__file__).parent / "results" / "placement_h200.json"
+HELD_OUT = 3
+"""Every third pair, in the order in which they were measured, is held out of the fit."""
+
+Values = NDArray[np.float64]
+
+
+def parts_of(pair: dict[str, Any]) -> Parts:
+    return Parts(*(float(pair[name]) for name in ("order", "shift", "trip", "unroll", "registers", "spills")))
+
+
+def columns(pairs: Sequence[dict[str, Any]], by: Weights) -> Values:
+    """What the fitted weights multiply: how far the schedule moved (0 to 1), the trip's growth, and 1 for binding a lane."""
+    unit = Weights(1.0, 0.0, 0.0, 0.0, 0.0, by.order, by.wait, by.free, by.near_clean)
+    return np.array([[parts_of(pair).distance(unit), pair["trip"], 1.0] for pair in pairs])
+
+
+def fitted(table: Values, costs: Values) -> Values:
+    """Least squares with no weight below 0: the best of all choices of columns that gives such weights."""
+    best, lowest = np.zeros(table.shape[1]), float(costs @ costs)
+    for count in range(1, table.shape[1] + 1):
+        for chosen in itertools.combinations(range(table.shape[1]), count):
+            found = np.linalg.lstsq(table[:, chosen], costs, rcond=None)[0]
+            error = float(((table[:, chosen] @ found - costs) ** 2).sum())
+            if (found >= 0).all() and error < lowest:
+                best, lowest = np.zeros(table.shape[1]), error
+                best[list(chosen)] = found
+    return best
+
+
+def ranks(values: Values) -> Values:
+    """Ranks from 1; equal values share the mean of theirs."""
+    return np.array([(values < each).sum() + ((values == each).sum() + 1) / 2 for each in values])
+
+
+def spearman(first: Values, second: Values) -> float:
+    return float(np.corrcoef(ranks(first.round(6)), ranks(second.round(6)))[0, 1])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path, nargs="?", default=RESULTS)
+    parser.add_argument("--pairs", action="store_true", help="print every pair")
+    options = parser.parse_args(arguments)
+    pairs = json.loads(options.results.read_text(encoding="utf-8"))["pairs"]
+    by = weights()
+    costs = np.array([pair["ratio"] - 1 for pair in pairs])
+    table = columns(pairs, by)
+    held = np.arange(len(pairs)) % HELD_OUT == 0
+    distances = np.array([parts_of(pair).distance(by) for pair in pairs])
+    if options.pairs:
+        for pair, distance in sorted(zip(pairs, distances, strict=True), key=lambda item: item[1]):
+            print(f"{pair['name']:26} measured {pair['ratio']:.4f}  distance {distance:.4f}")
+    print(
+        f"pairs: {len(pairs)}, of which {int(held.sum())} are held out; ratios {costs.min() + 1:.3f} to {costs.max() + 1:.3f}"
+    )
+    for name, chosen in (("all pairs", np.ones(len(pairs), bool)), ("two thirds", ~held)):
+        moved, trip, bound = fitted(table[chosen], costs[chosen])
+        print(f"fitted to {name}: moved {moved:.4f}, trip {trip:.3f}, bound {bound:.4f}")
+    predicted = table @ fitted(table[~held], costs[~held])
+    error = float(np.sqrt(((predicted[held] - costs[held]) ** 2).mean()))
+    print(
+        f"held-out pairs: rank correlation {spearman(predicted[held], costs[held]):.3f}, error {error:.4f} (rms of ratios)"
+    )
+    print(f"shipped weights, all pairs: rank correlation {spearman(distances, costs):.3f}")
+    dear = costs > by.near_clean
+    print(f"of these the {int(dear.sum())} over {1 + by.near_clean:g}: {spearman(distances[dear], costs[dear]):.3f}")
+    wrong = int(((distances > by.near_clean) != (costs > by.near_clean)).sum())
+    print(f"on the wrong side of {by.near_clean:g}: {wrong}")
+    for name in ("order", "shift", "trip"):
+        print(f"{name} alone: {spearman(np.array([pair[name] for pair in pairs]), costs):.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

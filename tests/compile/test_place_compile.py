@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`autostamp place` from end to end, without a GPU: a kernel of CUDA C++ through nvcc, and the sample GEMM of CuTe-DSL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from autostamp.cli import main
+from autostamp.hooks.state import StateFolder
+from autostamp.hooks.variants import Variants
+from autostamp.hooks.variants_cutedsl import CuteBuilder
+from autostamp.model.cubin import Instruction
+from autostamp.model.placement import Form, Placement, ReplaySet, ScheduleFeatures
+from autostamp.runtime import cubin
+from autostamp.runtime.manifest_file import read_manifest
+from autostamp.runtime.placement_file import read_placement, write_placement
+from tests.builds import ROOT
+
+KERNEL = """\
+__global__ void handshake(float* out) {
+  __shared__ float value;
+  for (int round = 0; round < 64; ++round) {
+    if (threadIdx.x < 32) {
+      value = round;
+      asm volatile("bar.arrive 1, 64;" ::: "memory");
+    } else {
+      asm volatile("bar.sync 1, 64;" ::: "memory");
+      out[threadIdx.x] += value;
+    }
+    __syncthreads();
+  }
+}
+"""
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("AUTOSTAMP_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))))
+    return tmp_path / "state"
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_a_kernel_of_cuda_cpp(tmp_path, state, capsys):
+    source = tmp_path / "handshake.cu"
+    source.write_text(KERNEL)
+    out = tmp_path / "placement.json"
+    words = ["--", "nvcc", "-arch=sm_90a", "-std=c++17", str(source)]
+    # Nothing is near clean at this limit, so every form of both waits is compiled as well.
+    assert main(["place", "-q", "--jobs", "2", "--limit", "0", "-o", str(out), *words]) == 0
+    strict = read_placement(out)
+    lines = {6: "asm volatile", 8: "asm volatile", 11: "__syncthreads()"}
+    assert [int(each.key.split(":")[1]) for each in strict.sites] == list(lines)
+    shown = capsys.readouterr().out
+    assert all(f"handshake.cu:{line} " in shown for line in lines)
+    singles = len(list((state / "variants").iterdir()))
+    # Three sites alone, two waits with each single stamp; sets of what is within the limit, if anything is.
+    assert singles >= 3 + 2 * 2
+    assert main(["place", "-q", "--limit", "9", "-o", str(out), *words]) == 0
+    loose = read_placement(out)
+    assert loose.uncovered == ()
+    assert len(loose.sets) == 1
+    assert {form for _, form in loose.sets[0].sites} == {Form.BOTH}
+    assert loose.compiles <= 1  # the sites alone are cached: only the set is new
+    assert loose.digest == strict.digest
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_a_source_that_does_not_compile(tmp_path, state, capsys):
+    source = tmp_path / "broken.cu"
+    source.write_text("__global__ void k() { nonsense }\n")
+    assert main(["place", "-o", str(tmp_path / "p.json"), "--", "nvcc", "-arch=sm_90a", str(source)]) == 2
+    error = capsys.readouterr().err
+    assert "AS8107" in error
+    assert "nonsense" in error
+    assert not (tmp_path / "p.json").exists()
+
+
+PROGRAM = """\
+from autostamp.kernels.cutedsl.gemm_ws import compile_gemm
+compile_gemm()
+"""
+TARGET = "autostamp.kernels.cutedsl.gemm_ws"
+
+
+def without_signature(kernel: tuple[Instruction, ...]) -> list[tuple[str, int]]:
+    """Opcodes and numbers of operands: all but the constant that names the instance table of a build."""
+    return [(each.opcode, len(each.operands)) for each in kernel]
+
+
+def test_a_forked_variant_is_the_build_that_its_set_gives(tmp_path, state, monkeypatch):
+    pytest.importorskip("cutlass")
+    monkeypatch.setenv("CUTE_DSL_ARCH", "sm_90a")
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    builder = CuteBuilder([sys.executable], [str(script)], [TARGET])
+    try:
+        target = builder.target()
+        variants = Variants(builder, target, StateFolder(state))
+        waits = [each for each in target.candidates if each.is_wait][:2]
+        signal = next(each for each in target.candidates if not each.is_wait)
+        sites = frozenset({(waits[0].key, Form.BOTH), (waits[1].key, Form.EXIT), (signal.key, Form.BOTH)})
+        measured = variants.measure(sites)
+        assert not variants.failures
+        forked = builder.build(sites)
+        assert builder.build(sites) == forked  # the server is as it was
+    finally:
+        builder.close()
+    assert measured is not None
+    empty = ScheduleFeatures(1.0, {}, (1.0, 1.0), (0, 0), (0, 0), 0.0)
+    placement = Placement(
+        1, target.symbol, target.digest, (), (ReplaySet(1, tuple(sorted(sites)), (), empty),), (), 0, True
+    )
+    write_placement(tmp_path / "p.json", placement)
+    monkeypatch.setenv("CUTE_DSL_KEEP", "cubin")
+    monkeypatch.setenv("CUTE_DSL_DUMP_DIR", str(tmp_path))
+    words = ["run", "-q", "--compile-only", "--placement", str(tmp_path / "p.json"), "--instrument", TARGET]
+    assert main([*words, "-o", str(tmp_path / "RUN"), "--", sys.executable, str(script)]) == 0
+    (written,) = tmp_path.glob("*.cubin")
+    (one,), (other,) = cubin.read(forked), cubin.read(written.read_bytes())
+    assert without_signature(one.instructions) == without_signature(other.instructions)
+    # The table says which stamps there are: a wait with one has the other's event number 0.
+    rows = read_manifest(tmp_path / "RUN" / "manifest.json").traces[0].instances
+    stamps = {(row.kind, bool(row.enter), bool(row.exit), bool(row.signal)) for row in rows}
+    assert stamps == {("wait", True, True, False), ("wait", False, True, False), ("signal", False, False, True)}
+
+
+def test_a_program_that_compiles_no_such_kernel(tmp_path, state, monkeypatch, capsys):
+    pytest.importorskip("cutlass")
+    monkeypatch.setenv("CUTE_DSL_ARCH", "sm_90a")
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    words = ["place", "--instrument", TARGET, "--kernel", "*attention*", "-o", str(tmp_path / "p.json")]
+    assert main([*words, "--", sys.executable, str(script)]) == 2
+    error = capsys.readouterr().err
+    assert "AS8106" in error
+    assert "*attention*" in error

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The placement search on kernels whose cost is a given function: which sets it proposes, and with how many compilations."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autostamp.diagnostics import AutostampError
+from autostamp.hooks import variants as variants_module
+from autostamp.hooks.placement_search import Search, union
+from autostamp.hooks.state import StateFolder
+from autostamp.hooks.variants import Candidate, Measured, Sites, Target, Variants
+from autostamp.model.placement import Effect, Form, ScheduleFeatures
+from autostamp.passes import schedule_features
+
+LIMIT = 1.0
+
+
+def features(distance: float) -> ScheduleFeatures:
+    return ScheduleFeatures(1.0, {}, (1.0, 1.0), (32, 32), (0, 0), distance)
+
+
+class Kernel:
+    """Stands for `Variants`: the distance of a set is what `cost` says of it; each set asked for is one compilation."""
+
+    def __init__(self, candidates, cost, in_loop=lambda key: True, fails=lambda sites: False, seconds=0.0) -> None:
+        self.target = Target("kernel", b"", tuple(candidates), ("f" * 16,), "d" * 64)
+        self.cost, self.in_loop, self.fails, self.seconds = cost, in_loop, fails, seconds
+        self.roles = {each.key: each.roles for each in candidates}
+        self.failures: dict[Sites, AutostampError] = {}
+        self.made: dict[Sites, Measured] = {}
+
+    @property
+    def compiles(self) -> int:
+        return len(self.made)
+
+    def measure(self, sites: Sites) -> Measured | None:
+        if self.fails(sites):
+            self.failures[sites] = AutostampError.of("AS8104", sites="s", detail="no")
+            return None
+        if sites not in self.made:
+            time.sleep(self.seconds)
+            looped = {role for key, _ in sites if self.in_loop(key) for role in self.roles[key]}
+            self.made[sites] = Measured(features(self.cost(sites)), frozenset(looped))
+        return self.made[sites]
+
+    def known(self, sites: Sites) -> Measured | None:
+        return self.made.get(sites)
+
+    def measure_all(self, wanted, jobs) -> None:
+        for sites in wanted:
+            self.measure(sites)
+
+
+def wait(key: str, role: str = "mma") -> Candidate:
+    return Candidate(key, (role,), True, key)
+
+
+def search(kernel: Kernel, **options) -> Search:
+    return Search(kernel, limit=LIMIT, **options)  # type: ignore[arg-type]
+
+
+def keys(sites) -> set[str]:
+    return {key for key, _ in sites}
+
+
+def test_sites_that_change_nothing_are_one_set():
+    found = search(Kernel([wait("a"), wait("b"), wait("p", "load")], lambda sites: 0.0)).run()
+    assert [keys(each.sites) for each in found.sets] == [{"a", "b", "p"}]
+    assert {each.effect for each in found.sites} == {Effect.FREE}
+    assert found.uncovered == ()
+    assert found.complete
+
+
+def test_two_sites_that_do_not_fit_together_are_in_two_sets_with_the_anchors():
+    # a and b are near clean alone and too much together; p changes nothing and anchors its role, h is mma's cheapest.
+    def cost(sites):
+        return 0.6 * len(keys(sites) & {"a", "b"}) + 0.1 * len(keys(sites) & {"h"})
+
+    found = search(Kernel([wait("p", "load"), wait("h"), wait("a"), wait("b")], cost)).run()
+    assert len(found.sets) == 2
+    assert all({"p", "h"} <= keys(each.sites) for each in found.sets)
+    assert {frozenset(keys(each.sites) & {"a", "b"}) for each in found.sets} == {frozenset("a"), frozenset("b")}
+    assert all(set(each.anchors) == {"p", "h"} for each in found.sets)
+    assert all(each.features.distance <= LIMIT for each in found.sets)
+
+
+def test_a_wait_that_perturbs_is_taken_in_the_form_that_does_not():
+    def cost(sites):
+        return 5.0 if ("v", Form.BOTH) in sites or ("v", Form.EXIT) in sites else 0.2 * len(sites)
+
+    found = search(Kernel([wait("k"), wait("v")], cost)).run()
+    alone = {each.key: each for each in found.sites}
+    assert (alone["v"].form, alone["k"].form) == (Form.ENTER, Form.BOTH)
+    assert ("v", Form.ENTER) in {site for each in found.sets for site in each.sites}
+    assert found.uncovered == ()
+
+
+def test_a_signal_has_one_form():
+    signal = Candidate("s", ("mma",), False, "s")
+    kernel = Kernel([wait("k"), signal], lambda sites: 5.0 if "s" in keys(sites) else 0.0)
+    found = search(kernel).run()
+    assert found.uncovered == ("s",)
+    assert next(each for each in found.sites if each.key == "s").features.distance == 5.0
+    assert all(form is Form.BOTH for sites in kernel.made for key, form in sites if key == "s")
+
+
+def test_costs_are_never_added_up():
+    # Alone each costs next to nothing; any two cost too much: no set may hold two, whatever the sums say.
+    def cost(sites):
+        return 0.01 if len(sites) <= 1 else 9.0
+
+    found = search(Kernel([wait(name) for name in "abc"], cost)).run()
+    assert all(len(each.sites) == 1 for each in found.sets)
+    assert {key for each in found.sets for key in keys(each.sites)} == set("abc")
+
+
+def test_a_site_that_perturbs_alone_and_not_in_company_is_found_there():
+    def cost(sites):
+        present = keys(sites)
+        return 5.0 if "s" in present and "c" not in present else 0.1 * len(present)
+
+    found = search(Kernel([wait("c"), Candidate("s", ("mma",), False, "s")], cost)).run()
+    assert [keys(each.sites) for each in found.sets] == [{"c", "s"}]
+    assert next(each for each in found.sites if each.key == "s").effect is Effect.PERTURBING
+
+
+def test_two_sites_that_are_harmless_only_together_are_a_set():
+    def cost(sites):
+        return 5.0 if len(keys(sites) & {"s", "t"}) == 1 else 0.1
+
+    signals = [Candidate(key, ("mma",), False, key) for key in "st"]
+    found = search(Kernel([wait("a"), *signals], cost)).run()
+    assert found.uncovered == ()
+    assert {"s", "t"} <= keys(found.sets[-1].sites)
+
+
+def test_a_role_without_a_site_in_its_loop_has_no_anchor():
+    made = search(Kernel([wait("a"), wait("p", "load")], lambda sites: 0.0, in_loop=lambda key: key == "a"))
+    found = made.run()
+    assert made.unanchored == ("load",)
+    assert [each.anchors for each in found.sets] == [("a",)]
+
+
+def test_a_variant_that_does_not_compile_stops_nothing():
+    kernel = Kernel([wait("a"), wait("bad")], lambda sites: 0.0, fails=lambda sites: "bad" in keys(sites))
+    found = search(kernel).run()
+    assert [keys(each.sites) for each in found.sets] == [{"a"}]
+    assert found.uncovered == ("bad",)
+    assert frozenset({("bad", Form.BOTH)}) in kernel.failures
+
+
+def test_nothing_is_compiled_after_the_deadline():
+    kernel = Kernel([wait(name) for name in "abcdefgh"], lambda sites: 0.0)
+    made = search(kernel, deadline=time.monotonic() - 1)
+    found = made.run()
+    assert not found.complete
+    assert kernel.compiles == 0
+    assert found.sets == ()
+    assert set(found.uncovered) == set("abcdefgh")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from("abcdefghij"), st.floats(0, 1.5), min_size=1),
+    st.sets(st.tuples(st.sampled_from("abcdefghij"), st.sampled_from("abcdefghij")), max_size=8),
+)
+def test_every_set_was_compiled_and_is_near_clean(costs, quarrels):
+    def cost(sites):
+        present = keys(sites)
+        return sum(costs[key] * (0.5 if form is not Form.BOTH else 1.0) for key, form in sites) + 9.0 * any(
+            first != second and {first, second} <= present for first, second in quarrels
+        )
+
+    kernel = Kernel([wait(key) for key in costs], cost)
+    found = search(kernel).run()
+    for each in found.sets:
+        assert kernel.made[frozenset(each.sites)].features.distance <= LIMIT
+        assert set(each.anchors) <= keys(each.sites)
+    covered = {key for each in found.sets for key in keys(each.sites)}
+    assert covered.isdisjoint(found.uncovered)
+    assert covered | set(found.uncovered) == set(costs)
+    # Alone and with both stamps it fits: then it is in some set.
+    assert {key for key, value in costs.items() if value <= LIMIT} <= covered
+
+
+def test_both_stamps_win_where_forms_meet():
+    assert union([("a", Form.ENTER)], [("a", Form.BOTH)]) == {("a", Form.BOTH)}
+    assert union([("a", Form.ENTER)], [("a", Form.EXIT), ("b", Form.EXIT)]) == {("a", Form.BOTH), ("b", Form.EXIT)}
+
+
+class Builder:
+    """Counts its builds."""
+
+    def __init__(self, target: Target) -> None:
+        self.builds = 0
+        self._target = target
+
+    def target(self) -> Target:
+        return self._target
+
+    def build(self, sites: Sites) -> bytes:
+        self.builds += 1
+        if not sites:
+            raise AutostampError.of("AS8104", sites="none", detail="no")
+        return repr(sorted(sites)).encode()
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def without_tools(monkeypatch):
+    """A cubin's text stands for its facts: no disassembler is needed."""
+    outline = type("Outline", (), {"__init__": lambda self, facts: None, "stamped_roles": frozenset()})
+    monkeypatch.setattr(variants_module, "_kernel", lambda data, symbol: data)
+    monkeypatch.setattr(schedule_features, "Outline", outline)
+    monkeypatch.setattr(schedule_features, "features", lambda clean, stamped: features(0.0))
+
+
+@pytest.mark.usefixtures("without_tools")
+def test_a_variant_is_compiled_once_and_cached_by_content(tmp_path):
+    sites = frozenset({("a", Form.BOTH)})
+    target = Target("kernel", b"clean", (wait("a"),), (), "d")
+    first = Variants(Builder(target), target, StateFolder(tmp_path))
+    assert first.measure(sites) == first.measure(sites)
+    assert (first.builder.builds, first.compiles) == (1, 1)  # type: ignore[attr-defined]
+    again = Variants(Builder(target), target, StateFolder(tmp_path))
+    again.measure(sites)
+    assert (again.builder.builds, again.compiles) == (0, 0)  # type: ignore[attr-defined]
+    other = Target("kernel", b"another clean cubin", (wait("a"),), (), "d")
+    changed = Variants(Builder(other), other, StateFolder(tmp_path))
+    changed.measure(sites)
+    assert changed.compiles == 1
+    changed.measure(frozenset({("a", Form.ENTER)}))
+    assert changed.compiles == 2
+
+
+@pytest.mark.usefixtures("without_tools")
+def test_a_failure_is_kept_and_measures_as_nothing(tmp_path):
+    target = Target("kernel", b"clean", (wait("a"),), (), "d")
+    made = Variants(Builder(target), target, StateFolder(tmp_path))
+    assert made.measure(frozenset()) is None
+    assert [each.diagnostic.code for each in made.failures.values()] == ["AS8104"]
+
+
+@pytest.mark.usefixtures("without_tools")
+def test_variants_that_nobody_used_for_weeks_are_removed(tmp_path):
+    target = Target("kernel", b"clean", (wait("a"),), (), "d")
+    sites = [frozenset({("a", form)}) for form in (Form.BOTH, Form.ENTER)]
+    Variants(Builder(target), target, StateFolder(tmp_path)).measure_all(sites, 1)
+    old, new = sorted((tmp_path / "variants").iterdir())
+    os.utime(old, (0, 0))
+    Variants(Builder(target), target, StateFolder(tmp_path))
+    assert list((tmp_path / "variants").iterdir()) == [new]

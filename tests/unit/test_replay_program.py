@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One replay as a process: what it is told, and what is read of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autostamp.diagnostics import AutostampError
+from autostamp.hooks.native import NativeOptions
+from autostamp.hooks.replay_program import CLEAN, Program, replay
+from autostamp.model.options import InstrumentOptions, RecordOptions
+from autostamp.model.placement import PLACEMENT_SCHEMA, Form, Placement, ReplaySet, ScheduleFeatures
+from autostamp.runtime.placement_file import read_placement
+
+FEATURES = ScheduleFeatures(1.0, {}, (1.0, 1.0), (32, 32), (0, 0), 0.0)
+
+
+def placement() -> Placement:
+    sets = tuple(ReplaySet(number, ((f"a.cu:{number}:1@k", Form.BOTH),), (), FEATURES) for number in (1, 2, 5))
+    return Placement(PLACEMENT_SCHEMA, "k", "0", (), sets, (), 0, complete=True)
+
+
+def native(script: str, **fields: object) -> Program:
+    words = ("sh", "-c", script, "app_{set}")
+    record = RecordOptions()
+    made = Program((), words, words, (), record, InstrumentOptions(), NativeOptions(record))
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def test_the_clean_program_runs_with_its_own_number(tmp_path: Path) -> None:
+    found = replay(native(f'echo "$0" > {tmp_path}/name; exit 4'), placement(), CLEAN, tmp_path / "clean")
+    assert (tmp_path / "name").read_text() == "app_0\n"
+    assert (found.status, found.run, found.times) == (4, None, ())
+
+
+def test_times_and_results_are_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    result = tmp_path / "c.bin"
+    program = native(f"echo us 41.5; echo us none; echo us 42; printf abc > {result}")
+    found = replay(replace(program, time="us ([0-9a-z.]+)", results=(result,)), placement(), CLEAN, tmp_path / "clean")
+    assert found.times == (41.5, 42.0)
+    assert found.results == (hashlib.sha256(b"abc").hexdigest(),)
+    assert "us 41.5" in capfd.readouterr().err
+
+
+def test_results_of_an_earlier_run_do_not_count(tmp_path: Path) -> None:
+    result = tmp_path / "c.bin"
+    result.write_bytes(b"old")
+    assert replay(native("true", results=(result,)), placement(), CLEAN, tmp_path / "clean").results == ("",)
+
+
+def test_a_build_is_told_its_set(tmp_path: Path) -> None:
+    build = f'echo "$AUTOSTAMP $AUTOSTAMP_SET $AUTOSTAMP_PLACEMENT" >> {tmp_path}/log'
+    program = native("true", build=build)
+    replay(program, placement(), CLEAN, tmp_path / "clean")
+    replay(program, placement(), 5, tmp_path / "set")
+    clean, stamped = (tmp_path / "log").read_text().splitlines()
+    assert clean.split() == ["0"]
+    number, file = stamped.split()
+    (chosen,) = read_placement(Path(file)).sets
+    # A file of one set, numbered from 1 as such files are.
+    assert (number, chosen.number, chosen.sites[0][0]) == ("1", 1, "a.cu:5:1@k")
+
+
+def test_a_build_that_fails_is_a_fault(tmp_path: Path) -> None:
+    found = replay(native("true", build="exit 3"), placement(), 1, tmp_path / "set")
+    assert (found.status, found.run) == (3, None)
+    assert "status 3" in found.fault
+
+
+def test_a_program_without_stamps_is_a_fault(tmp_path: Path) -> None:
+    found = replay(native("echo us 1", time="us ([0-9]+)"), placement(), 1, tmp_path / "set")
+    assert (found.status, found.run, found.times) == (0, None, (1.0,))
+    assert found.fault.startswith("AS5010")
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    program = replace(native("true"), words=("./no_such_{set}",))
+    with pytest.raises(AutostampError) as error:
+        replay(program, placement(), CLEAN, tmp_path / "clean")
+    assert error.value.diagnostic.code == "AS5007"

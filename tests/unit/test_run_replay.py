@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`autostamp run --replay` with a simulated program: what is run, kept, split, dropped, joined and said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from autostamp.analysis import analyse
+from autostamp.cli import main
+from autostamp.hooks import replay_program
+from autostamp.hooks.replay_program import Early, Outcome, Program
+from autostamp.model.placement import (
+    PLACEMENT_SCHEMA,
+    Effect,
+    Form,
+    PlacedSite,
+    Placement,
+    ReplaySet,
+    ScheduleFeatures,
+)
+from autostamp.runtime.decode import check
+from autostamp.runtime.placement_file import write_placement
+from autostamp.runtime.store import load_run
+from tests.simulator.replays import (
+    GROUP,
+    LOAD_SITES,
+    RELEASE_K,
+    RELEASE_V,
+    WAIT_K,
+    WAIT_V,
+    Schedule,
+    by_name,
+    key_of_site,
+    write_replay,
+)
+from tests.simulator.tables import AT_ONCE
+
+FEATURES = ScheduleFeatures(1.0, {}, (1.0, 1.0), (32, 32), (0, 0), 0.25)
+ANCHORS = (*LOAD_SITES, WAIT_K)
+SETS = ((GROUP, WAIT_V), (RELEASE_K, RELEASE_V))
+
+
+def placement_of(*sets: tuple[int, ...]) -> Placement:
+    keys = [key_of_site(site) for site in ANCHORS]
+    made = tuple(
+        ReplaySet(number, tuple((key_of_site(site), Form.BOTH) for site in (*ANCHORS, *own)), tuple(keys), FEATURES)
+        for number, own in enumerate(sets, 1)
+    )
+    sites = tuple(PlacedSite(key_of_site(site), Form.BOTH, Effect.NEAR_CLEAN, FEATURES) for site in range(1, 10))
+    return Placement(PLACEMENT_SCHEMA, "ring", "0", sites, made, (), 0, complete=True)
+
+
+@dataclass
+class Bench:
+    """A program whose stamped kernel takes `cost(sites)` times the clean time, and what was asked of it."""
+
+    cost: Callable[[set[int]], float] = lambda _: 1.0
+    cost_of_forms: Callable[[dict[int, Form]], float] = lambda _: 1.0
+    status: Callable[[set[int]], int] = lambda _: 0
+    result: Callable[[set[int], int], str] = lambda _sites, _run: "same"
+    schedule: Callable[[set[int]], Schedule] = lambda _: Schedule()
+    launches: int = 4
+    runs: list[set[int]] = field(default_factory=list)
+
+    def __call__(
+        self, program: Program, placement: Placement, number: int, folder: Path, early: Early | None = None
+    ) -> Outcome:
+        chosen = next((each.sites for each in placement.sets if each.number == number), ())
+        sites = {site for site in range(1, 10) if key_of_site(site) in dict(chosen)}
+        self.runs.append(sites)
+        count = len(self.runs)
+        results = tuple(self.result(sites, count) for _ in program.results)
+        if self.status(sites):
+            return Outcome(self.status(sites), (), results, None)
+        if number:
+            traces = [self.schedule(sites).launch(1000 * count + launch) for launch in range(self.launches)]
+            forms = {site: dict(chosen)[key_of_site(site)] for site in sites}
+            write_replay(folder / "RUN", traces, sites, forms)
+        forms = {site: dict(chosen)[key_of_site(site)] for site in sites}
+        cost = self.cost(sites) * (self.cost_of_forms(forms) if number else 1.0)
+        times = tuple(100.0 * cost + 0.01 * at for at in range(5))
+        return Outcome(0, times, results, folder / "RUN" if number else None)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
+    made = Bench()
+    monkeypatch.setattr(replay_program, "replay", made)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bench.py").write_text("")
+    write_placement(tmp_path / "p.json", placement_of(*SETS))
+    return made
+
+
+def run(*options: str) -> int:
+    words = ["run", "-q", "--replay", "--placement", "p.json", "--time", "us ([0-9.]+)", *options]
+    return main([*words, "-o", "RUN", "--", "python", "bench.py"])
+
+
+def test_clean_and_sets_run_there_and_back(bench: Bench) -> None:
+    assert run() == 0
+    sets = [{*ANCHORS, *own} for own in SETS]
+    assert bench.runs == [set(), *sets, *reversed(sets), set()]
+
+
+def test_the_joined_run_has_every_site_and_says_where_each_record_is_from(bench: Bench) -> None:
+    assert run() == 0
+    found = load_run("RUN")
+    assert found.replays is not None
+    assert [made.number for made in found.replays.sets] == [1, 2]
+    assert [round(made.times.ratio, 3) for made in found.replays.sets] == [1.0, 1.0]
+    assert len(found.recorded) == 8  # two runs of four launches
+    trace = found.recorded[0]
+    site = {row.number: row.site for row in trace.kernel.instances}
+    assert set(site.values()) == set(range(1, 10))
+    consumer = trace.lanes[1]
+    replays = {site[event.instance]: number for event, number in zip(consumer.events, consumer.replays, strict=True)}
+    assert replays == {WAIT_K: 1, GROUP: 1, WAIT_V: 1, RELEASE_K: 2, RELEASE_V: 2}
+    assert all(error == 0 for number, error in zip(consumer.replays, consumer.errors, strict=True) if number == 1)
+    assert max(consumer.errors) > 0
+
+
+def test_the_reference_is_as_it_was_recorded(bench: Bench) -> None:
+    assert run() == 0
+    truth = by_name(Schedule().launch(2000))  # the second run is that of set 1, and its first launch comes first
+    for key, event in by_name(load_run("RUN").recorded[0]).items():
+        if key[1] in (*ANCHORS, GROUP, WAIT_V):
+            assert event.cycles == truth[key].cycles
+
+
+def test_a_set_above_the_bar_is_split(bench: Bench) -> None:
+    bench.cost = lambda sites: 1.05 if {GROUP, WAIT_V} <= sites else 1.0
+    assert run() == 0
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [(made.number, len(made.sites) - len(ANCHORS)) for made in found.sets] == [(2, 2), (3, 1), (4, 1)]
+    assert any("split into sets 3 and 4" in note for note in found.notes)
+
+
+def test_a_site_above_the_bar_is_named_with_its_cost(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
+    assert run() == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [(each.key, each.code) for each in found.uncovered] == [(key_of_site(WAIT_V), "AS8126")]
+    assert found.uncovered[0].cost.startswith("1.170")
+    assert "AS8126" in capsys.readouterr().err
+
+
+def test_a_wait_above_the_bar_is_split_into_its_stamps(bench: Bench) -> None:
+    bench.cost_of_forms = lambda forms: 1.17 if forms.get(WAIT_V) is Form.BOTH else 1.0
+    assert run() == 0
+    found = load_run("RUN")
+    assert found.replays is not None
+    assert not found.replays.uncovered
+    halves = [dict(made.sites).get(key_of_site(WAIT_V)) for made in found.replays.sets]
+    assert halves == [None, None, Form.ENTER, Form.EXIT]
+    for trace in found.recorded:
+        number = next(row.number for row in trace.kernel.instances if row.site == WAIT_V)
+        for warp in analyse(trace, latencies=AT_ONCE).warps[1:]:
+            waits = [part for part in warp.slices if part.instance == number and not part.signal]
+            assert len(waits) == Schedule().iterations
+            assert all(part.length_error > 0 for part in waits)
+        assert not check(trace)
+
+
+def test_a_budget_ends_the_splitting(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.cost = lambda sites: 1.05 if {GROUP, WAIT_V} <= sites else 1.0
+    assert run("--budget", "0") == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [(each.number, each.code) for each in found.dropped] == [(3, "AS8126"), (4, "AS8126")]
+    assert {each.key for each in found.uncovered} == {key_of_site(GROUP), key_of_site(WAIT_V)}
+    assert "--budget" in capsys.readouterr().err
+
+
+def test_a_bar_that_is_wide_enough_admits_it(bench: Bench) -> None:
+    bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
+    assert run("--bar", "1.2") == 0
+
+
+def test_what_the_placement_leaves_out_is_tried_on_request(bench: Bench, tmp_path: Path) -> None:
+    left = (GROUP, WAIT_V, RELEASE_V)
+    file = replace(placement_of((RELEASE_K,)), uncovered=tuple(key_of_site(site) for site in left))
+    write_placement(tmp_path / "p.json", file)
+    bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
+    assert run("--try-uncovered") == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    covered = [{key for key, _ in made.sites} - {key_of_site(site) for site in ANCHORS} for made in found.sets]
+    # All three are too slow, and so are the first two; of these the second alone.
+    assert covered == [{key_of_site(RELEASE_K)}, {key_of_site(RELEASE_V)}, {key_of_site(GROUP)}]
+    assert [each.key for each in found.uncovered] == [key_of_site(WAIT_V)]
+
+
+def test_a_set_that_fails_leaves_the_others(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.status = lambda sites: 3 if RELEASE_V in sites else 0
+    assert run() == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [each.code for each in found.dropped] == ["AS8125"]
+    assert {each.key for each in found.uncovered} == {key_of_site(RELEASE_K), key_of_site(RELEASE_V)}
+    assert "status 3" in capsys.readouterr().err
+
+
+def test_a_set_that_changes_the_results_is_left_out(bench: Bench) -> None:
+    bench.result = lambda sites, _: "other" if RELEASE_V in sites else "same"
+    assert run("--results", "c.bin") == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [each.code for each in found.dropped] == ["AS8130"]
+    assert [made.results_equal for made in found.sets] == [True]
+
+
+def test_results_that_change_by_themselves_are_not_compared(bench: Bench) -> None:
+    bench.result = lambda _sites, run: str(run)
+    assert run("--results", "c.bin") == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert not found.dropped
+    assert any("AS8129" in note for note in found.notes)
+    assert [made.results_equal for made in found.sets] == [None, None]
+
+
+def test_another_schedule_is_refused(bench: Bench) -> None:
+    shifted = Schedule(first=130, jitter=8)
+    bench.schedule = lambda sites: shifted if RELEASE_V in sites else Schedule()
+    assert run() == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [each.code for each in found.dropped] == ["AS8121"]
+
+
+def test_other_trip_counts_are_refused(bench: Bench) -> None:
+    bench.schedule = lambda sites: Schedule(iterations=11) if RELEASE_V in sites else Schedule()
+    assert run() == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [each.code for each in found.dropped] == ["AS8122"]
+
+
+def test_one_launch_a_run_is_too_few(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.launches = 1
+    assert run() == 1
+    assert "AS8131" in capsys.readouterr().err
+    assert not Path("RUN").exists()
+
+
+def test_the_programs_own_failure_is_its_status(bench: Bench) -> None:
+    bench.status = lambda _: 7
+    assert run() == 7
+    assert not Path("RUN").exists()
+
+
+def test_without_a_placement_there_is_nothing_to_replay(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--replay", "--", "python", "bench.py"]) == 2
+    assert "--placement" in capsys.readouterr().err
+
+
+def test_options_of_replays_need_a_replay(bench: Bench) -> None:
+    assert main(["run", "--time", "x ([0-9]+)", "--", "python", "bench.py"]) == 2
+
+
+def test_a_plain_run_over_a_joined_one_leaves_no_origins(bench: Bench) -> None:
+    assert run() == 0
+    write_replay(Path("RUN"), [Schedule().launch(1)], range(1, 10))
+    found = load_run("RUN")
+    assert found.replays is None
+    assert all(not lane.replays for trace in found.recorded for lane in trace.lanes)
+
+
+def test_damaged_origins_are_said(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    Path("RUN/replays.npz").write_bytes(b"no archive")
+    assert main(["summary", "RUN"]) == 1
+    assert "AS8128" in capsys.readouterr().err
+
+
+def test_summary_reads_a_joined_run(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    assert main(["summary", "RUN", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {role["role"] for role in found["kernels"][0]["roles"]} == {"load", "mma"}
+    assert [made["times"]["ratio"] for made in found["replays"]["sets"]] == pytest.approx([1.0, 1.0])
+    assert found["replays"]["reference"] == 1
+
+
+def test_the_face_says_sets_ratios_and_what_is_missing(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
+    run()
+    assert main(["summary", "RUN"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "joined from 2 replays, each at most 1.000 of the clean time; the bar was 1.020"
+    assert any(line.startswith("  set 3:") and "1.000 of the clean time" in line for line in lines)
+    assert "    attention.py:70:5: alone 1.170 of the clean time (AS8126)" in lines
+
+
+def test_the_document_has_the_replays_and_fits_its_schema(bench: Bench) -> None:
+    assert run() == 0
+    assert main(["report", "RUN", "-q", "--json", "r.json", "-o", "r.html"]) == 0
+    found = json.loads(Path("r.json").read_text())
+    schema = resources.files("autostamp.report").joinpath("assets", "report.schema.json").read_text("utf-8")
+    jsonschema.Draft202012Validator(json.loads(schema)).validate(found)
+    timeline = found["timelines"][0]
+    assert timeline["cost"]["time_ratio"] == pytest.approx(1.0, abs=0.001)
+    assert found["notes"][0].startswith("joined from 2 replays")
+    consumer = next(row for row in timeline["rows"] if row["warp"] == 1)
+    spans = consumer["spans"]
+    assert set(spans["replay"]) <= {1, 2}
+    stalls = [at for at, state in enumerate(spans["state"]) if state > 0]
+    assert all(spans["length_error"][at] == 0 for at in stalls)
+    assert len(timeline["arrows"]["error"]) == len(timeline["arrows"]["flags"])
+
+
+def test_a_joined_run_compares_with_another(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    Path("RUN").rename("FIRST")
+    assert run() == 0
+    assert main(["diff", "FIRST", "RUN"]) == 0
+    assert "ring" in capsys.readouterr().out

@@ -36,6 +36,9 @@ CHUNKS = BLOCK // WGMMA_K  # chunks of P that one wgmma of P V reads each
 KV_STAGES = 2
 VALUES = ROWS * BLOCK // THREADS_PER_WARPGROUP  # of S, per thread
 
+# Registers per thread where a CTA has two softmax warpgroups: all start with 128, and 24 + 208 + 2 * 136 is at most 4 * 128.
+LOAD_REGISTERS, MMA_REGISTERS, SOFTMAX_REGISTERS = 24, 208, 136
+
 
 class AttentionHandoff(SoftmaxRows):
     """Knobs, shared memory and roles.
@@ -59,7 +62,10 @@ class AttentionHandoff(SoftmaxRows):
         # Roles: the mma warpgroup comes first, then softmax, then the load warp.
         self.num_mma_warps = WARPS_PER_WARPGROUP
         self.load_warp_id = self.num_mma_warps + halves * WARPS_PER_WARPGROUP
-        self.threads_per_cta = (self.load_warp_id + 1) * cute.arch.WARP_SIZE
+        # setmaxnreg acts on whole warpgroups, so the load warp has one of its own where registers move.
+        self.moves_registers = halves == 2
+        load_warps = WARPS_PER_WARPGROUP if self.moves_registers else 1
+        self.threads_per_cta = (self.load_warp_id + load_warps) * cute.arch.WARP_SIZE
 
     def check_shape(self, length_q: int, length_k: int) -> None:
         """Raise ``ValueError`` unless both lengths are a whole number of tiles."""
@@ -182,6 +188,9 @@ class AttentionHandoff(SoftmaxRows):
         num_blocks = cutlass.Int32(cute.size(gK, mode=[2]))
         gO = cute.local_tile(mO, (ROWS, HEAD_DIM), (None, 0, head))
 
+        if cutlass.const_expr(self.moves_registers):
+            if warp_idx >= self.load_warp_id:
+                cute.arch.setmaxregister_decrease(LOAD_REGISTERS)
         if warp_idx == self.load_warp_id:
             self.load(
                 q_pipeline, k_pipeline, v_pipeline, num_blocks, tile, tma_q, tQgQ, tQsQ, tma_k, tKgK, tKsK, tma_v, tVgV,
@@ -190,6 +199,8 @@ class AttentionHandoff(SoftmaxRows):
 
         is_mma_warp = warp_idx < self.num_mma_warps
         if is_mma_warp:
+            if cutlass.const_expr(self.moves_registers):
+                cute.arch.setmaxregister_increase(MMA_REGISTERS)
             self.mma(
                 q_pipeline, k_pipeline, v_pipeline, s_pipeline, p_first_pipeline, p_rest_pipeline, num_blocks, tile,
                 mma_qk, mma_pv, sQ, sK, sP, sV, sS, row_scale, gO,
@@ -197,6 +208,8 @@ class AttentionHandoff(SoftmaxRows):
 
         is_softmax_warp = warp_idx >= self.num_mma_warps and warp_idx < self.load_warp_id
         if is_softmax_warp:
+            if cutlass.const_expr(self.moves_registers):
+                cute.arch.setmaxregister_increase(SOFTMAX_REGISTERS)
             self.softmax(
                 s_pipeline, p_first_pipeline, p_rest_pipeline, num_blocks, warpgroup_idx - 1, mma_qk, sS, sP, row_scale
             )

@@ -352,7 +352,7 @@ class GalleryGemm:
 
         store_group = pipeline.CooperativeGroup(pipeline.Agent.Thread, THREADS_PER_WARPGROUP)
         store_pipeline = pipeline.PipelineTmaStore.create(num_stages=SLICE_BUFFERS, producer_group=store_group)
-        own_barrier = pipeline.NamedBarrier(EPILOGUE_BARRIER + warpgroup_idx, THREADS_PER_WARPGROUP)
+        epilogue = EPILOGUE_BARRIER + warpgroup_idx
         for number in cutlass.range_constexpr(self.slices[0] * self.slices[1]):
             row, column = number // self.slices[1], number % self.slices[1]
             buffer = warpgroup_idx * SLICE_BUFFERS + number % SLICE_BUFFERS
@@ -363,12 +363,12 @@ class GalleryGemm:
             # The buffer may be written once the TMA store that used it last has read it.
             if is_store_warp:
                 store_pipeline.producer_acquire()
-            own_barrier.arrive_and_wait()
+            cute.arch.barrier(barrier_id=epilogue, number_of_threads=THREADS_PER_WARPGROUP)
             cute.copy(r2s_copy, slice_out, tRS_sC[None, None, None, buffer])
 
             # Make the generic-proxy writes visible to TMA before one warp stores the whole slice.
             cute.arch.fence_proxy("async.shared", space="cta")
-            own_barrier.arrive_and_wait()
+            cute.arch.barrier(barrier_id=epilogue, number_of_threads=THREADS_PER_WARPGROUP)
             if is_store_warp:
                 cute.copy(tma_c, tCsC[None, buffer], tCgC[None, row_block + row, column_block + column])
                 store_pipeline.producer_commit()

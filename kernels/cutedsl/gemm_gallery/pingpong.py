@@ -40,11 +40,10 @@ class PingpongGemm(GalleryGemm):
     ) -> None:
         """Compute and write every second tile of this CTA (one of two consumer warpgroups)."""
         tCrA, tCrB, acc = self.operands(tiled_mma, 0, sA, sB)
-        own_turn = pipeline.NamedBarrier(TURN_BARRIER + warpgroup_idx, TURN_THREADS)
-        other_turn = pipeline.NamedBarrier(TURN_BARRIER + 1 - warpgroup_idx, TURN_THREADS)
+        own_turn, other_turn = TURN_BARRIER + warpgroup_idx, TURN_BARRIER + 1 - warpgroup_idx
         # Warpgroup 0 begins.
         if warpgroup_idx == 1:
-            other_turn.arrive()
+            cute.arch.barrier_arrive(barrier_id=other_turn, number_of_threads=TURN_THREADS)
 
         # The producer fills the stages tile after tile: skip those of the other warpgroup's tiles.
         state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
@@ -53,11 +52,11 @@ class PingpongGemm(GalleryGemm):
         unit += warpgroup_idx * step
         while unit < end:
             tile_row, tile_column = self.tile_at(unit, tiles, cta_rank)
-            own_turn.arrive_and_wait()
+            cute.arch.barrier(barrier_id=own_turn, number_of_threads=TURN_THREADS)
             state, release_state = self.mainloop(consumer, state, num_k_tiles, tiled_mma, acc, tCrA, tCrB)
             # Every wgmma of this tile is issued. Hand over, unless this was the CTA's last tile: nobody would wait.
             if unit + step < end:
-                other_turn.arrive()
+                cute.arch.barrier_arrive(barrier_id=other_turn, number_of_threads=TURN_THREADS)
             state.advance(num_k_tiles)
             warpgroup.wait_group(0)
             consumer.consumer_release(release_state)

@@ -149,9 +149,7 @@ class AttentionHandoff(SoftmaxRows):
             k: cute.struct.Align[cute.struct.MemRange[self.dtype, cute.cosize(k_layout)], SMEM_ALIGN_BYTES]
             v: cute.struct.Align[cute.struct.MemRange[self.dtype, cute.cosize(v_layout)], SMEM_ALIGN_BYTES]
             p: cute.struct.Align[cute.struct.MemRange[self.dtype, cute.cosize(p_layout)], SMEM_ALIGN_BYTES]
-            s: cute.struct.Align[
-                cute.struct.MemRange[cutlass.Float32, ROWS * BLOCK * self.halves], SMEM_ALIGN_BYTES
-            ]
+            s: cute.struct.Align[cute.struct.MemRange[cutlass.Float32, ROWS * BLOCK * self.halves], SMEM_ALIGN_BYTES]
 
         storage = SmemAllocator().allocate(SharedStorage)
         sQ = storage.q.get_tensor(q_layout.outer, swizzle=q_layout.inner)
@@ -215,7 +213,9 @@ class AttentionHandoff(SoftmaxRows):
             )
 
     @cute.jit
-    def make_tma_ring(self, barriers: cute.Pointer, stages: cutlass.Constexpr[int], stage_bytes: cutlass.Constexpr[int]):
+    def make_tma_ring(
+        self, barriers: cute.Pointer, stages: cutlass.Constexpr[int], stage_bytes: cutlass.Constexpr[int]
+    ):
         """Ring from the load warp to the mma warpgroup, of whose warps one lane each releases a stage."""
         return pipeline.PipelineTmaAsync.create(
             num_stages=stages,

@@ -46,7 +46,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Check the attention forward against float64.")
     parser.add_argument("--split", type=int, nargs="+", default=[4], help=f"chunks of 16 columns first, 1 to {CHUNKS}")
     parser.add_argument("--halves", type=int, nargs="+", default=[2], help="softmax warpgroups, 1 or 2")
-    parser.add_argument("--order", choices=("ahead", "serial"), nargs="+", default=["ahead"], help="S before or after P V")
+    parser.add_argument(
+        "--order", choices=("ahead", "serial"), nargs="+", default=["ahead"], help="S before or after P V"
+    )
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--length-q", type=int, default=256, help="a multiple of 64 times the halves")
     parser.add_argument("--length-k", type=int, default=1024, help="a multiple of 128")

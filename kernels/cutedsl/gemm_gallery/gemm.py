@@ -205,9 +205,7 @@ class GalleryGemm:
         if is_mma_warp:
             if cutlass.const_expr(self.moves_registers):
                 cute.arch.setmaxregister_increase(MMA_REGISTERS)
-            self.mma(
-                ab_pipeline, tiles, num_k_tiles, cta_rank, tiled_mma, warpgroup_idx, sA, sB, sC, tma_c, tCsC, tCgC
-            )
+            self.mma(ab_pipeline, tiles, num_k_tiles, cta_rank, tiled_mma, warpgroup_idx, sA, sB, sC, tma_c, tCsC, tCgC)
 
     @cute.jit
     def tile_at(self, unit: cutlass.Int32, tiles, cta_rank: cutlass.Int32):

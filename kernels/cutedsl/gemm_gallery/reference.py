@@ -42,7 +42,9 @@ def worst_error(c: Any, a: Any, b: Any, fraction_bits: int) -> float:
     return float(torch.nan_to_num(error, nan=float("inf")).max())
 
 
-def run_on_gpu(variant: str, shape: tuple[int, int, int], dtype: str = "bf16", repeat: int = 1, seed: int | None = None):
+def run_on_gpu(
+    variant: str, shape: tuple[int, int, int], dtype: str = "bf16", repeat: int = 1, seed: int | None = None
+):
     """Compile, launch ``repeat`` times, and return (A, B, C) of the last launch as torch tensors."""
     import cutlass
     import torch
@@ -70,7 +72,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Check the GEMMs of the gallery against float64.")
     parser.add_argument("--variant", choices=VARIANTS, nargs="+", default=VARIANTS)
     parser.add_argument("--m", type=int, default=1024, help="rows of A and C, a multiple of 128 (cooperative: 256)")
-    parser.add_argument("--n", type=int, default=1024, help="rows of B, columns of C, a multiple of 128 (cooperative: 256)")
+    parser.add_argument(
+        "--n", type=int, default=1024, help="rows of B, columns of C, a multiple of 128 (cooperative: 256)"
+    )
     parser.add_argument("--k", type=int, default=1024, help="columns of A and B, a multiple of 64")
     parser.add_argument("--dtype", choices=sorted(FRACTION_BITS), default="bf16")
     parser.add_argument("--repeat", type=int, default=1, help="number of launches")

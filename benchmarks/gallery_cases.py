@@ -131,7 +131,7 @@ def _once(kept: Kept, owner: str, key: object, build: Callable[[], object]) -> C
     return compiled
 
 
-def _stream() -> Any:
+def _stream() -> object:
     from autostamp.kernels.cutedsl.gemm_gallery.reference import current_stream
 
     return current_stream()

@@ -156,13 +156,7 @@ class AttentionHandoff(SoftmaxRows):
         sK = storage.k.get_tensor(k_layout.outer, swizzle=k_layout.inner)
         sV = storage.v.get_tensor(v_layout.outer, swizzle=v_layout.inner)
         sP = storage.p.get_tensor(p_layout.outer, swizzle=p_layout.inner)
-        # S keeps the accumulator's order: (thread, value of that thread, half), 16 bytes of a thread side by side.
-        sS = storage.s.get_tensor(
-            cute.make_layout(
-                (THREADS_PER_WARPGROUP, (4, VALUES // 4), self.halves),
-                stride=(4, (1, 4 * THREADS_PER_WARPGROUP), ROWS * BLOCK),
-            )
-        )
+        sS = storage.s.get_tensor(self.s_layout())
         row_scale = storage.row_scale.get_tensor(cute.make_layout((ROWS, self.halves)))
 
         q_bytes, kv_bytes = (x * HEAD_DIM * self.dtype.width // 8 for x in (ROWS * self.halves, BLOCK))
@@ -175,14 +169,10 @@ class AttentionHandoff(SoftmaxRows):
         cute.arch.mbarrier_init_fence()
         cute.arch.sync_threads()
 
-        # TMA views: (box, stage) in shared memory; (box, block) in global memory.
+        # Of this head: (rows, columns, blocks).
         gQ = cute.local_tile(mQ, (ROWS, HEAD_DIM), (None, 0, head))
         gK = cute.local_tile(mK, (BLOCK, HEAD_DIM), (None, 0, head))
         gV = cute.local_tile(mV, (HEAD_DIM, BLOCK), (0, None, head))
-        one_cta = cute.make_layout(1)
-        tQsQ, tQgQ = cpasync.tma_partition(tma_q, 0, one_cta, cute.group_modes(sQ, 0, 2), cute.group_modes(gQ, 0, 2))
-        tKsK, tKgK = cpasync.tma_partition(tma_k, 0, one_cta, cute.group_modes(sK, 0, 2), cute.group_modes(gK, 0, 2))
-        tVsV, tVgV = cpasync.tma_partition(tma_v, 0, one_cta, cute.group_modes(sV, 0, 2), cute.group_modes(gV, 0, 2))
         num_blocks = cutlass.Int32(cute.size(gK, mode=[2]))
         gO = cute.local_tile(mO, (ROWS, HEAD_DIM), (None, 0, head))
 
@@ -190,10 +180,7 @@ class AttentionHandoff(SoftmaxRows):
             if warp_idx >= self.load_warp_id:
                 cute.arch.setmaxregister_decrease(LOAD_REGISTERS)
         if warp_idx == self.load_warp_id:
-            self.load(
-                q_pipeline, k_pipeline, v_pipeline, num_blocks, tile, tma_q, tQgQ, tQsQ, tma_k, tKgK, tKsK, tma_v, tVgV,
-                tVsV,
-            )  # fmt: skip
+            self.load(q_pipeline, k_pipeline, v_pipeline, num_blocks, tile, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV)
 
         is_mma_warp = warp_idx < self.num_mma_warps
         if is_mma_warp:
@@ -211,6 +198,13 @@ class AttentionHandoff(SoftmaxRows):
             self.softmax(
                 s_pipeline, p_first_pipeline, p_rest_pipeline, num_blocks, warpgroup_idx - 1, mma_qk, sS, sP, row_scale
             )
+
+    def s_layout(self) -> cute.Layout:
+        """S keeps the accumulator's order: (thread, value of that thread, half), 16 bytes of a thread side by side."""
+        return cute.make_layout(
+            (THREADS_PER_WARPGROUP, (4, VALUES // 4), self.halves),
+            stride=(4, (1, 4 * THREADS_PER_WARPGROUP), ROWS * BLOCK),
+        )
 
     @cute.jit
     def make_tma_ring(
@@ -250,16 +244,22 @@ class AttentionHandoff(SoftmaxRows):
         num_blocks: cutlass.Int32,
         tile: cutlass.Int32,
         tma_q: cute.CopyAtom,
-        tQgQ: cute.Tensor,
-        tQsQ: cute.Tensor,
+        gQ: cute.Tensor,
+        sQ: cute.Tensor,
         tma_k: cute.CopyAtom,
-        tKgK: cute.Tensor,
-        tKsK: cute.Tensor,
+        gK: cute.Tensor,
+        sK: cute.Tensor,
         tma_v: cute.CopyAtom,
-        tVgV: cute.Tensor,
-        tVsV: cute.Tensor,
+        gV: cute.Tensor,
+        sV: cute.Tensor,
     ) -> None:
         """Load Q, then K and V of every block (load warp)."""
+        # TMA views: (box, stage) in shared memory; (box, block) in global memory.
+        one_cta = cute.make_layout(1)
+        tQsQ, tQgQ = cpasync.tma_partition(tma_q, 0, one_cta, cute.group_modes(sQ, 0, 2), cute.group_modes(gQ, 0, 2))
+        tKsK, tKgK = cpasync.tma_partition(tma_k, 0, one_cta, cute.group_modes(sK, 0, 2), cute.group_modes(gK, 0, 2))
+        tVsV, tVgV = cpasync.tma_partition(tma_v, 0, one_cta, cute.group_modes(sV, 0, 2), cute.group_modes(gV, 0, 2))
+
         q_state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 1)
         q_pipeline.producer_acquire(q_state)
         q_full = q_pipeline.producer_get_barrier(q_state)

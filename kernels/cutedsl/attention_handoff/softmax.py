@@ -18,7 +18,20 @@ ROWS_OF_A_THREAD = 2
 
 
 class SoftmaxRows:
-    """Online softmax of 64 rows in one warpgroup; the class that inherits it says how P is split."""
+    """Online softmax of 64 rows in one warpgroup; the class that inherits it sets the knobs.
+
+    Attributes:
+        split, has_rest: Chunks of P in the first part, and whether there is another.
+        halves: Softmax warpgroups, which is the number of stages of each hand-over.
+        scale_log2: The softmax scale times log2(e).
+    """
+
+    split: int
+    has_rest: bool
+    halves: int
+    scale_log2: float
+    dtype: type[cutlass.Numeric]
+    acc_dtype: type[cutlass.Numeric]
 
     @cute.jit
     def softmax(

@@ -161,19 +161,7 @@ class GalleryGemm:
         sB = storage.b.get_tensor(b_layout.outer, swizzle=b_layout.inner)
         sC = storage.c.get_tensor(c_layout.outer, swizzle=c_layout.inner)
 
-        # Arrivals per phase. Full: one producer thread, which announces the bytes of both tiles, wherever they come from.
-        # Empty: one lane of every warp that reads the stage, in every CTA of the cluster.
-        cluster = cute.make_layout((1, self.cluster_m, 1, 1))
-        reading_warps = self.num_mma_warps if self.shares_a_tile else WARPS_PER_WARPGROUP
-        ab_pipeline = pipeline.PipelineTmaAsync.create(
-            num_stages=self.stages,
-            producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
-            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, reading_warps * self.cluster_m),
-            tx_count=(tile_m + tile_n) * tile_k * self.dtype.width // 8,
-            barrier_storage=storage.barriers.data_ptr(),
-            cta_layout_vmnk=cluster,
-            defer_sync=True,
-        )
+        ab_pipeline = self.make_ring(storage.barriers.data_ptr())
         cute.arch.mbarrier_init_fence()
         # Nobody may arrive at a barrier, here or in the other CTA, before it is initialised.
         if cutlass.const_expr(self.cluster_m > 1):
@@ -206,6 +194,44 @@ class GalleryGemm:
             if cutlass.const_expr(self.moves_registers):
                 cute.arch.setmaxregister_increase(MMA_REGISTERS)
             self.mma(ab_pipeline, tiles, num_k_tiles, cta_rank, tiled_mma, warpgroup_idx, sA, sB, sC, tma_c, tCsC, tCgC)
+
+    @cute.jit
+    def mma(
+        self,
+        consumer: pipeline.PipelineTmaAsync,
+        tiles,
+        num_k_tiles: cutlass.Int32,
+        cta_rank: cutlass.Int32,
+        tiled_mma: cute.TiledMma,
+        warpgroup_idx: cutlass.Int32,
+        sA: cute.Tensor,
+        sB: cute.Tensor,
+        sC: cute.Tensor,
+        tma_c: cute.CopyAtom,
+        tCsC: cute.Tensor,
+        tCgC: cute.Tensor,
+    ) -> None:
+        """Compute and write this warpgroup's part of the CTA's tiles (consumer warpgroups); each role split has its own."""
+        raise NotImplementedError
+
+    @cute.jit
+    def make_ring(self, barriers: cute.Pointer) -> pipeline.PipelineTmaAsync:
+        """The ring between the producer and the consumers.
+
+        Arrivals per phase. Full: one producer thread, which announces the bytes of both tiles, wherever they come from.
+        Empty: one lane of every warp that reads the stage, in every CTA of the cluster.
+        """
+        tile_m, tile_n, tile_k = self.tile_mnk
+        reading_warps = self.num_mma_warps if self.shares_a_tile else WARPS_PER_WARPGROUP
+        return pipeline.PipelineTmaAsync.create(
+            num_stages=self.stages,
+            producer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread),
+            consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, reading_warps * self.cluster_m),
+            tx_count=(tile_m + tile_n) * tile_k * self.dtype.width // 8,
+            barrier_storage=barriers,
+            cta_layout_vmnk=cute.make_layout((1, self.cluster_m, 1, 1)),
+            defer_sync=True,
+        )
 
     @cute.jit
     def tile_at(self, unit: cutlass.Int32, tiles, cta_rank: cutlass.Int32):

@@ -126,15 +126,11 @@ class AttentionHandoff(SoftmaxRows):
         v_layout: cute.ComposedLayout,
     ) -> None:
         """Set up the pipelines and the tensor views, then branch into the roles."""
-        tidx, _, _ = cute.arch.thread_idx()
         tile, head, _ = cute.arch.block_idx()
         warp_idx = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-        warpgroup_idx = cute.arch.make_warp_uniform(tidx // THREADS_PER_WARPGROUP)
-
         if warp_idx == self.load_warp_id:
-            cpasync.prefetch_descriptor(tma_q)
-            cpasync.prefetch_descriptor(tma_k)
-            cpasync.prefetch_descriptor(tma_v)
+            for atom in (tma_q, tma_k, tma_v):
+                cpasync.prefetch_descriptor(atom)
 
         @cute.struct
         class SharedStorage:
@@ -166,38 +162,32 @@ class AttentionHandoff(SoftmaxRows):
         s_pipeline = self.make_handoff(storage.s_barriers.data_ptr())
         p_first_pipeline = self.make_handoff(storage.p_first_barriers.data_ptr())
         p_rest_pipeline = self.make_handoff(storage.p_rest_barriers.data_ptr())
+        rings, handoffs = (q_pipeline, k_pipeline, v_pipeline), (s_pipeline, p_first_pipeline, p_rest_pipeline)
         cute.arch.mbarrier_init_fence()
         cute.arch.sync_threads()
-
         # Of this head: (rows, columns, blocks).
         gQ = cute.local_tile(mQ, (ROWS, HEAD_DIM), (None, 0, head))
         gK = cute.local_tile(mK, (BLOCK, HEAD_DIM), (None, 0, head))
         gV = cute.local_tile(mV, (HEAD_DIM, BLOCK), (0, None, head))
-        num_blocks = cutlass.Int32(cute.size(gK, mode=[2]))
         gO = cute.local_tile(mO, (ROWS, HEAD_DIM), (None, 0, head))
-
+        num_blocks = cutlass.Int32(cute.size(gK, mode=[2]))
         if cutlass.const_expr(self.moves_registers):
             if warp_idx >= self.load_warp_id:
                 cute.arch.setmaxregister_decrease(LOAD_REGISTERS)
         if warp_idx == self.load_warp_id:
-            self.load(q_pipeline, k_pipeline, v_pipeline, num_blocks, tile, tma_q, gQ, sQ, tma_k, gK, sK, tma_v, gV, sV)
+            self.load(rings, num_blocks, tile, (tma_q, tma_k, tma_v), (gQ, gK, gV), (sQ, sK, sV))
 
         is_mma_warp = warp_idx < self.num_mma_warps
         if is_mma_warp:
             if cutlass.const_expr(self.moves_registers):
                 cute.arch.setmaxregister_increase(MMA_REGISTERS)
-            self.mma(
-                q_pipeline, k_pipeline, v_pipeline, s_pipeline, p_first_pipeline, p_rest_pipeline, num_blocks, tile,
-                mma_qk, mma_pv, sQ, sK, sP, sV, sS, row_scale, gO,
-            )  # fmt: skip
+            self.mma(rings, handoffs, num_blocks, (mma_qk, mma_pv), (sQ, sK, sP, sV), sS, row_scale, gO, tile)
 
         is_softmax_warp = warp_idx >= self.num_mma_warps and warp_idx < self.load_warp_id
         if is_softmax_warp:
             if cutlass.const_expr(self.moves_registers):
                 cute.arch.setmaxregister_increase(SOFTMAX_REGISTERS)
-            self.softmax(
-                s_pipeline, p_first_pipeline, p_rest_pipeline, num_blocks, warpgroup_idx - 1, mma_qk, sS, sP, row_scale
-            )
+            self.softmax(handoffs, num_blocks, warp_idx // WARPS_PER_WARPGROUP - 1, mma_qk, sS, sP, row_scale)
 
     def s_layout(self) -> cute.Layout:
         """S keeps the accumulator's order: (thread, value of that thread, half), 16 bytes of a thread side by side."""
@@ -236,24 +226,11 @@ class AttentionHandoff(SoftmaxRows):
         )
 
     @cute.jit
-    def load(
-        self,
-        q_pipeline: pipeline.PipelineTmaAsync,
-        k_pipeline: pipeline.PipelineTmaAsync,
-        v_pipeline: pipeline.PipelineTmaAsync,
-        num_blocks: cutlass.Int32,
-        tile: cutlass.Int32,
-        tma_q: cute.CopyAtom,
-        gQ: cute.Tensor,
-        sQ: cute.Tensor,
-        tma_k: cute.CopyAtom,
-        gK: cute.Tensor,
-        sK: cute.Tensor,
-        tma_v: cute.CopyAtom,
-        gV: cute.Tensor,
-        sV: cute.Tensor,
-    ) -> None:
-        """Load Q, then K and V of every block (load warp)."""
+    def load(self, rings, num_blocks: cutlass.Int32, tile: cutlass.Int32, tma_atoms, in_global, in_shared) -> None:
+        """Load Q, then K and V of every block (load warp). Of each of the three: ring, TMA atom and tensors."""
+        q_pipeline, k_pipeline, v_pipeline = rings
+        tma_q, tma_k, tma_v = tma_atoms
+        (gQ, gK, gV), (sQ, sK, sV) = in_global, in_shared
         # TMA views: (box, stage) in shared memory; (box, block) in global memory.
         one_cta = cute.make_layout(1)
         tQsQ, tQgQ = cpasync.tma_partition(tma_q, 0, one_cta, cute.group_modes(sQ, 0, 2), cute.group_modes(gQ, 0, 2))
@@ -282,25 +259,20 @@ class AttentionHandoff(SoftmaxRows):
     @cute.jit
     def mma(
         self,
-        q_pipeline: pipeline.PipelineTmaAsync,
-        k_pipeline: pipeline.PipelineTmaAsync,
-        v_pipeline: pipeline.PipelineTmaAsync,
-        s_pipeline: pipeline.PipelineAsync,
-        p_first_pipeline: pipeline.PipelineAsync,
-        p_rest_pipeline: pipeline.PipelineAsync,
+        rings,
+        handoffs,
         num_blocks: cutlass.Int32,
-        tile: cutlass.Int32,
-        mma_qk: cute.TiledMma,
-        mma_pv: cute.TiledMma,
-        sQ: cute.Tensor,
-        sK: cute.Tensor,
-        sP: cute.Tensor,
-        sV: cute.Tensor,
+        tiled_mmas,
+        operands,
         sS: cute.Tensor,
         row_scale: cute.Tensor,
         gO: cute.Tensor,
+        tile: cutlass.Int32,
     ) -> None:
         """Compute S and O of all blocks, then write O (mma warpgroup)."""
+        q_pipeline, k_pipeline, v_pipeline = rings
+        s_pipeline, p_first_pipeline, p_rest_pipeline = handoffs
+        (mma_qk, mma_pv), (sQ, sK, sP, sV) = tiled_mmas, operands
         tidx, _, _ = cute.arch.thread_idx()
         thr_qk, thr_pv = mma_qk.get_slice(0), mma_pv.get_slice(0)
         tSrQ, tSrK = mma_qk.make_fragment_A(thr_qk.partition_A(sQ)), mma_qk.make_fragment_B(thr_qk.partition_B(sK))

@@ -36,9 +36,7 @@ class SoftmaxRows:
     @cute.jit
     def softmax(
         self,
-        s_pipeline: pipeline.PipelineAsync,
-        p_first_pipeline: pipeline.PipelineAsync,
-        p_rest_pipeline: pipeline.PipelineAsync,
+        handoffs,
         num_blocks: cutlass.Int32,
         half: cutlass.Int32,
         mma_qk: cute.TiledMma,
@@ -47,6 +45,7 @@ class SoftmaxRows:
         row_scale: cute.Tensor,
     ) -> None:
         """Turn each block's S into P, and keep row maxima and sums (softmax warpgroup number `half`)."""
+        s_pipeline, p_first_pipeline, p_rest_pipeline = handoffs
         tidx, _, _ = cute.arch.thread_idx()
         thread = tidx % THREADS_PER_WARPGROUP
         own_s = sS[thread, None, half]

@@ -133,6 +133,7 @@ def stalls_of(split: int, trace: Trace) -> Stalls:
     # A step of the mma warpgroup is one block; how often its mark comes in a block depends on the mark.
     blocks = steady.iterations
     warps = Counter(warp.role for warp in timeline.warps)
+    named = {row.role for row in trace.kernel.instances if row.role}
     cycles: Counter[str] = Counter()
     stalled: Counter[str] = Counter()
     for warp in timeline.warps:
@@ -146,7 +147,7 @@ def stalls_of(split: int, trace: Trace) -> Stalls:
         split,
         blocks,
         window / blocks,
-        {role: stalled[role] / warps[role] / window for role in sorted(warps) if role},
+        {role: stalled[role] / warps[role] / window for role in sorted(warps) if role in named},
         {name: total / warps[name.split(":")[0]] / blocks for name, total in sorted(cycles.items())},
     )
 

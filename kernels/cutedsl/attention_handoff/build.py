@@ -18,9 +18,11 @@ def compile_attention(
     The tensors have shape (heads, length, 64). Call ``AttentionHandoff.check_shape`` before it.
     """
     attention = attention or AttentionHandoff()
-    heads, length_q, length_k = (cute.sym_int(divisibility=d) for d in (1, ROWS * attention.halves, BLOCK))
+    # The width is symbolic too: a call passes every extent and stride of a tensor whose layout is dynamic.
+    sizes = (1, ROWS * attention.halves, BLOCK, HEAD_DIM)
+    heads, length_q, length_k, width = (cute.sym_int(divisibility=size) for size in sizes)
     q, k, v, o = (
-        make_fake_compact_tensor(cutlass.BFloat16, (heads, length, HEAD_DIM), stride_order=(2, 1, 0), assumed_align=16)
+        make_fake_compact_tensor(cutlass.BFloat16, (heads, length, width), stride_order=(2, 1, 0), assumed_align=16)
         for length in (length_q, length_k, length_k, length_q)
     )
     compiled: Callable[..., object] = cute.compile(attention, q, k, v, o, make_fake_stream(), options=options)

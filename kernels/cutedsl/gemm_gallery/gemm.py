@@ -81,8 +81,11 @@ class GalleryGemm:
             raise ValueError(f"{stages} stages of {self.tile_mnk} need {smem_bytes} bytes of shared memory")
 
     def check_shape(self, m: int, n: int, k: int) -> None:
-        """Raise ``ValueError`` unless the problem is a whole number of tiles (of clusters, along M)."""
-        units = (self.tile_m * self.cluster_m, self.tile_mnk[1], self.tile_k)
+        """Raise ``ValueError`` unless M, N and K are whole numbers of tiles (of all CTAs in a cluster), slices and stages.
+
+        The last tile may stick out along N: TMA reads zeros there, and writes nothing.
+        """
+        units = (self.tile_m * self.cluster_m, SLICE[1], self.tile_k)
         for name, extent, unit in zip("MNK", (m, n, k), units, strict=True):
             if extent <= 0 or extent % unit != 0:
                 raise ValueError(f"{name} must be a positive multiple of {unit}, got {extent}")

@@ -72,9 +72,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Check the GEMMs of the gallery against float64.")
     parser.add_argument("--variant", choices=VARIANTS, nargs="+", default=VARIANTS)
     parser.add_argument("--m", type=int, default=1024, help="rows of A and C, a multiple of 128 (cooperative: 256)")
-    parser.add_argument(
-        "--n", type=int, default=1024, help="rows of B, columns of C, a multiple of 128 (cooperative: 256)"
-    )
+    parser.add_argument("--n", type=int, default=1024, help="rows of B, columns of C, a multiple of 64")
     parser.add_argument("--k", type=int, default=1024, help="columns of A and B, a multiple of 64")
     parser.add_argument("--dtype", choices=sorted(FRACTION_BITS), default="bf16")
     parser.add_argument("--repeat", type=int, default=1, help="number of launches")

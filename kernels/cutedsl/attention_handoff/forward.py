@@ -362,24 +362,37 @@ class AttentionHandoff(SoftmaxRows):
         acc_o,
         row_scale: cute.Tensor,
     ):
-        """Add P V of one block to O, each part of P as soon as it is there."""
+        """Add P V of one block to O: the first parts of all halves, then the rests, each as soon as it is there."""
+        states = self.states_of_block(p_state)
         v_pipeline.consumer_wait(v_state)
         for half in cutlass.range_constexpr(self.halves):
-            p_first_pipeline.consumer_wait(p_state)
+            p_first_pipeline.consumer_wait(states[half])
             self.scale_rows(acc_o[half], row_scale, half)
             self.add_chunks(mma_pv, acc_o[half], tOrP, tOrV, half, v_state.index, 0, self.split)
-            if cutlass.const_expr(self.has_rest):
-                p_rest_pipeline.consumer_wait(p_state)
+        if cutlass.const_expr(self.has_rest):
+            for half in cutlass.range_constexpr(self.halves):
+                p_rest_pipeline.consumer_wait(states[half])
                 self.add_chunks(mma_pv, acc_o[half], tOrP, tOrV, half, v_state.index, self.split, CHUNKS)
-            warpgroup.wait_group(0)
-            p_first_pipeline.consumer_release(p_state)
-            if cutlass.const_expr(self.has_rest):
-                p_rest_pipeline.consumer_release(p_state)
-            if cutlass.const_expr(half == self.halves - 1):
-                v_pipeline.consumer_release(v_state)
-            p_state.advance()
+                if cutlass.const_expr(half == 0):
+                    # At most the wgmmas just issued are in flight: those on the first parts are done.
+                    warpgroup.wait_group(1)
+                    for done in cutlass.range_constexpr(self.halves):
+                        p_first_pipeline.consumer_release(states[done])
+        last_pipeline = p_rest_pipeline if cutlass.const_expr(self.has_rest) else p_first_pipeline
+        for half in cutlass.range_constexpr(self.halves):
+            warpgroup.wait_group(self.halves - 1 - half)
+            last_pipeline.consumer_release(states[half])
+        v_pipeline.consumer_release(v_state)
         v_state.advance()
         return v_state, p_state
+
+    def states_of_block(self, p_state: pipeline.PipelineState) -> list[pipeline.PipelineState]:
+        """The state of each half's stage for this block; `p_state` moves on to the next block."""
+        states = []
+        for _ in range(self.halves):
+            states.append(p_state.clone())
+            p_state.advance()
+        return states
 
     @cute.jit
     def add_chunks(

@@ -20,11 +20,12 @@ from autostamp.model.options import RecordOptions
 from autostamp.runtime import layout
 from autostamp.runtime.buffer import NoMemory
 from autostamp.runtime.recorder import RECORDER
+from benchmarks.gallery_cases import ATTENTION, GEMMS, gallery_cases
 
 if TYPE_CHECKING:
     import torch
 
-TARGETS = ("flash_attn.cute", "autostamp.kernels.cutedsl.gemm_ws")
+TARGETS = ("flash_attn.cute", "autostamp.kernels.cutedsl.gemm_ws", GEMMS, ATTENTION)
 SEED = 0
 
 
@@ -287,4 +288,4 @@ def all_cases(*, is_real: bool = True) -> list[Case]:
     forward = [FlashForward(shape, causal) for shape in (one_block, full) for causal in (False, True)]
     backward = [FlashBackward(full, causal) for causal in (False, True)]
     gemms = [Gemm(128, 128, 4096, is_real), Gemm(4096, 4096, 4096, is_real)]
-    return [*forward, *backward, *gemms]
+    return [*forward, *backward, *gemms, *gallery_cases(is_real=is_real)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ GEMM = "autostamp.kernels.cutedsl.gemm_ws"
 MODES = ("clean", "off", "stamped")
 
 
-def open_session(mode: str) -> Any:
+def open_session(mode: str, targets: Sequence[str] = (str(FIXTURES), GEMM)) -> Any:
     """clean: no hook. off: sources are stamped, but no buffer is bound. stamped: with a buffer that no one can write."""
     if mode == "clean":
         return None
     from autostamp.hooks.session import Session
 
-    session = Session([str(FIXTURES), GEMM], compile_only=True, record=mode == "stamped")
+    session = Session(targets, compile_only=True, record=mode == "stamped")
     session.open()
     return session
 

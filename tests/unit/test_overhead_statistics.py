@@ -157,7 +157,7 @@ def test_the_recorder_is_closed_after_a_failure(flash):
 
 def test_cases_have_names_of_their_own():
     names = [case.name for case in all_cases()]
-    assert len(set(names)) == len(names) == 8
+    assert len(set(names)) == len(names) == 15
     assert str(Shape(1, 128, 4096, 1, 128)) == "1x128x4096x1x128"
     assert names[0] == "FA4 forward 1x128x4096x1x128 bf16"
 

@@ -65,7 +65,7 @@ def all_bounds(budget: Budget) -> tuple[Bound, ...]:
     found = [*resource_bounds(budget), *recurrence_bounds(budget.dependencies), *credit_bounds(budget.rings)]
     if not found:
         raise AutostampError.of("AS7106", what=budget.kernel, detail="the budget has no row, no chain and no ring")
-    return tuple(sorted(found, key=lambda bound: -bound.cycles))
+    return tuple(sorted(found, key=lambda bound: -round(bound.cycles, 6)))
 
 
 def resource_bounds(budget: Budget) -> tuple[Bound, ...]:

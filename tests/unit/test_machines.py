@@ -127,8 +127,10 @@ def test_probed_constants_of_h200_are_those_of_the_recorded_probe():
     }
     assert {each.kind for each in taken.values()} == {ConstantKind.MEASURED}
     assert {"smem_write_share", "tma_latency_l2", "tma_issue", "tma_bytes", "mbarrier_handoff"} <= set(taken)
-    # What waits beside 28 warps that never wait says nothing of a kernel.
-    assert not [key for key in taken if key.endswith("_loaded")]
+    # Beside warps that wait for their own results, a hand-off costs hardly more than in an idle SM.
+    for name in ("mbarrier_handoff", "named_handoff"):
+        assert probed[name].value <= probed[f"{name}_loaded"].value <= 1.1 * probed[name].value
+    assert {"tma_box_latency_l2", "l2_box_shared", "alu_latency", "shuffle_latency"} <= set(taken)
 
 
 def test_a_missing_constant_says_what_to_add():

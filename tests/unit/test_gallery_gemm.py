@@ -40,7 +40,7 @@ def expected(variant: str) -> tuple[Sites, Edges]:
         if not line.startswith(" "):
             role = line
         elif role == "edges":
-            first, second, barrier = re.fullmatch(r"    (.+) -> (\S+) +(.+)", line).groups()  # type: ignore[union-attr]
+            first, second, barrier = re.fullmatch(r"    (.+) -> (.+?)  +(.+)", line).groups()  # type: ignore[union-attr]
             edges.add((first, second, barrier))
         else:
             kind, barriers = line.split(maxsplit=1)

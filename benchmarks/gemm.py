@@ -6,9 +6,9 @@
 
 Needs a Hopper GPU, torch and nvcc; takes about a minute. Every variant is built as a library and called on the same random
 operands in the same process. A round times each of them in turn, cuBLAS included (torch.mm, B transposed, f32 result), with
-CUDA events around a batch of launches that lasts about two milliseconds. Printed are medians of the batches with p10 and p90.
-A times B transposed, both with K contiguous; bf16 sums and results are f32 too. With --change a variant is also built with
-other constants of its source, for example pingpong:CLUSTER=1.
+CUDA events around a batch of launches that lasts about two milliseconds. Printed are TFLOP/s: medians of the batches with p10
+and p90. A times B transposed, both with K contiguous; bf16 sums and results are f32 too. With --change a variant is also built
+with other constants of its source, for example pingpong:CLUSTER=1.
 
 Exit status: 0 done, 1 a result is wrong, 2 wrong usage, 3 no GPU, no torch or no nvcc.
 """
@@ -262,25 +262,23 @@ def multiplied(matrix: torch.Tensor, dtype: str) -> torch.Tensor:
 
 
 def report(rows: Sequence[Row]) -> str:
-    """The table, in Markdown."""
-    headings = ("M = N = K", "type", "kernel", "TFLOP/s", "p10-p90", "µs", "result", "bits of cuBLAS", "bits of plain")
-    return table(
-        headings,
-        [
-            (
-                str(row.size),
-                row.dtype,
-                row.kernel,
-                f"{row.tflops.median:.1f}",
-                f"{row.tflops.p10:.1f}-{row.tflops.p90:.1f}",
-                f"{row.us.median:.1f}",
-                "right" if row.is_right else "WRONG",
-                "equal" if row.equals_cublas else "differ",
-                "equal" if row.equals_plain else "differ",
-            )
-            for row in rows
-        ],
-    )
+    """TFLOP/s of every kernel on every shape, median (p10-p90), in Markdown; below it, which results agree."""
+    kernels = list(dict.fromkeys(row.kernel for row in rows))
+    cells = {
+        (row.size, row.dtype, row.kernel): f"{row.tflops.median:.1f} ({row.tflops.p10:.0f}-{row.tflops.p90:.0f})"
+        for row in rows
+    }
+    problems = dict.fromkeys((row.size, row.dtype) for row in rows)
+    lines = [(str(size), dtype, *(cells[size, dtype, kernel] for kernel in kernels)) for size, dtype in problems]
+    return "\n".join((table(("M = N = K", "type", *kernels), lines), "", *_agreement(rows)))
+
+
+def _agreement(rows: Sequence[Row]) -> list[str]:
+    """Sentences about the results, one for each exception."""
+    wrong = [f"{row.kernel} {row.size} {row.dtype} is WRONG" for row in rows if not row.is_right]
+    for other, equal in (("cuBLAS", lambda row: row.equals_cublas), ("plain", lambda row: row.equals_plain)):
+        wrong += [f"{row.kernel} {row.size} {row.dtype} differs in bits from {other}" for row in rows if not equal(row)]
+    return wrong or ["all results are right, and of each shape and type equal in every bit"]
 
 
 if __name__ == "__main__":

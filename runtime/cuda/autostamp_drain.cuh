@@ -95,17 +95,18 @@ inline std::string head(const std::string& how, const std::vector<const Region*>
   return line + text;
 }
 
-/// The kernel's own name, which its first thread left a pointer to. Read in pieces that never cross a multiple of 64 bytes:
-/// how far the module's memory goes is not known.
+/// The kernel's own name, which its first thread left a pointer to. Read in pieces that never cross a multiple of 64 bytes,
+/// and in smaller ones where the driver refuses: how far the module's memory goes is not known.
 inline std::string read_name(unsigned long long at) {
   std::string name;
   while (at != 0 && name.size() < 16384) {
     char piece[64];
-    const std::size_t size = 64 - at % 64;
-    if (cudaMemcpy(piece, reinterpret_cast<const void*>(at), size, cudaMemcpyDeviceToHost) != cudaSuccess) {
+    std::size_t size = 64 - at % 64;
+    while (size > 0 && cudaMemcpy(piece, reinterpret_cast<const void*>(at), size, cudaMemcpyDeviceToHost) != cudaSuccess) {
       (void)cudaGetLastError();
-      break;
+      size /= 2;
     }
+    if (size == 0) break;
     const std::size_t length = strnlen(piece, size);
     name.append(piece, length);
     if (length < size) break;

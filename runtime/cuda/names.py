@@ -7,11 +7,13 @@ _OPENING, _CLOSING = "<([{", ">)]}"
 
 
 def kernel_name(signature: str) -> str:
-    """`ns::k<float, 4>` of `void ns::k(T *, int) [with T = float; int N = 4]`; "" of an empty text.
+    """`ns::k<float, 4>` of `void ns::k(T *, int) [with T = float; int N = 4]`; "" of an empty text, or of one that ends early.
 
     Template arguments stand in the order in which the compiler lists them; NVRTC separates them by commas.
     """
     head, _, rest = signature.partition(" [with ")
+    if head.count("(") != head.count(")"):
+        return ""
     named = _name(head)
     values = _values(rest.removesuffix("]")) if rest else []
     return f"{named}<{', '.join(values)}>" if values else named

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -17,10 +18,19 @@ from autostamp.model.trace import Trace
 from autostamp.runtime.decode import check
 from autostamp.runtime.manifest_file import read_manifest
 from autostamp.runtime.store import load_run
+from benchmarks import gemm
+from benchmarks.overhead_statistics import Spread
 
 ROOT = Path(__file__).parents[2]
 KERNELS, CASES = ROOT / "kernels/cuda", ROOT / "tests/cases/gallery"
 VARIANTS = ("serial", "plain", "pingpong", "cooperative")
+PICTURES = {
+    "serial": (66000, 76600),
+    "plain": (62000, 75500),
+    "pingpong": (36500, 46500),
+    "cooperative": (64500, 79000),
+}
+"""Cycles shown in docs/gallery.md: the last stages of a tile, and its store."""
 WARPS = {"serial": 4, "plain": 5, "pingpong": 12, "cooperative": 12}
 
 Sites = dict[tuple[str, str], set[str]]
@@ -40,7 +50,7 @@ def expected(variant: str) -> tuple[Sites, Edges]:
         if not line.startswith(" "):
             role = line
         elif role == "edges":
-            first, second, barrier = re.fullmatch(r"    (.+) -> (\S+) +(.+)", line).groups()  # type: ignore[union-attr]
+            first, second, barrier = re.fullmatch(r"    (.+) -> (.+?)  +(.+)", line).groups()  # type: ignore[union-attr]
             edges.add((first, second, barrier))
         else:
             kind, barriers = line.split(maxsplit=1)
@@ -114,3 +124,23 @@ def test_every_consumer_waits_for_each_stage_of_its_tiles(variant):
     }
     consumers = 8 if variant in {"pingpong", "cooperative"} else 4
     assert waits == {warp: 64 if warp < consumers else 0 for warp in waits}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_picture_is_the_recorded_run(variant, tmp_path):
+    made, shown = tmp_path / "picture.svg", ROOT / f"docs/pictures/gemm_{variant}.svg"
+    first, last = map(str, PICTURES[variant])
+    run = KERNELS / "recorded" / f"gemm_{variant}_h200"
+    assert cli.main(["export", str(run), "--svg", str(made), "--from", first, "--to", last, "-q"]) == 0
+    assert made.read_text("utf-8") == shown.read_text("utf-8")
+    assert len(shown.read_bytes()) < 200 * 1024
+
+
+def test_the_table_is_what_was_measured():
+    rows = [
+        gemm.Row(**{**row, "us": Spread(**row["us"]), "tflops": Spread(**row["tflops"])})
+        for row in json.loads((ROOT / "benchmarks/results/gemm_h200.json").read_text("utf-8"))["rows"]
+    ]
+    printed, _, agreement = gemm.report(rows).partition("\n\n")
+    assert printed in (ROOT / "docs/gallery.md").read_text("utf-8")
+    assert agreement == "all results are right, and of each shape and type equal in every bit"

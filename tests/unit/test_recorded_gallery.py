@@ -36,10 +36,10 @@ HALVES = 2
 
 
 def load(name: str) -> tuple[RunData, Trace]:
-    """The run that holds the kernel, and its trace: they were compiled in the order of the names."""
-    folder, names = ("gemm_gallery_h200", GEMMS) if name in GEMMS else ("attention_handoff_h200", ATTENTIONS)
-    data = load_run(RECORDED / folder)
-    return data, [trace for _, trace in sorted(data.traces.items())][names.index(name)]
+    """The recorded run of the kernel, and its trace."""
+    data = load_run(RECORDED / f"{name}_h200")
+    (trace,) = data.traces.values()
+    return data, trace
 
 
 def visits(trace: Trace, warp: int, barrier: str, side: str, kind: EventKind = EventKind.ENTER) -> int:

@@ -3,7 +3,7 @@
 
 GEMM: M = N = 4096, K = 2048 in K tiles of 64: 32 steps a tile. Tiles of 128 x 192 are 32 * 22 = 704; a grid of 132 CTAs gives
 the first one tiles 0, 132, ..., 660. Tiles of 128 x 256 are 256 pairs for 66 clusters: 0, 66, 132 and 198 for the first.
-Attention: one head of 2048 keys, in blocks of 128: 16 of them; each of two softmax warpgroups has 64 queries.
+Attention, serial order: 2048 keys in blocks of 128, so 16; each of two softmax warpgroups has 64 queries.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python benchmarks/gemm_cutedsl.py [--json FILE] [--size S]... [--rounds N]
 
 Needs a Hopper GPU, torch and nvidia-cutlass-dsl; takes about a minute. All are called on the same random bf16 operands in the
-same process; torch.mm (B transposed, bf16 result) stands for cuBLAS. A round times each of them in turn, each time a batch of
-launches that lasts about two milliseconds. Printed are the medians of the rounds with p10 and p90.
+same process; torch.mm (B transposed, bf16 result) stands for cuBLAS. A round times each of them in turn, each time a replay of a
+CUDA graph with enough launches for about two milliseconds. Printed are the medians of the rounds with p10 and p90.
 
 Exit status: 0 done, 1 a result is wrong, 2 wrong usage, 3 no GPU or no torch.
 """
@@ -98,16 +98,11 @@ def measure(size: int, rounds: int, kept: Kept) -> list[Row]:
     }
     kernels["cuBLAS"] = lambda: torch.mm(a, b.T, out=product)
     results = {case.variant: case.outputs()["c"] for case in cases} | {"cuBLAS": product}
-    for launch in kernels.values():
-        for _ in range(WARM_UP):
-            launch()
-    launches = {
-        name: launches_for(batch_us(launch, 4) / 4, BATCH_US, MOST_LAUNCHES) for name, launch in kernels.items()
-    }
+    graphs = {name: Graph(launch) for name, launch in kernels.items()}
     times: dict[str, list[float]] = {name: [] for name in kernels}
     for _ in range(rounds):
-        for name, launch in kernels.items():
-            times[name].append(batch_us(launch, launches[name]) / launches[name])
+        for name, graph in graphs.items():
+            times[name].append(graph.time_us())
     errors = {name: worst_error(result, a, b, FRACTION_BITS["bf16"]) for name, result in results.items()}
     return [
         Row(
@@ -122,19 +117,40 @@ def measure(size: int, rounds: int, kept: Kept) -> list[Row]:
     ]
 
 
-def batch_us(launch: Callable[[], object], launches: int) -> float:
-    """Microseconds of so many launches, between two events."""
-    import torch
+class Graph:
+    """A CUDA graph of as many launches as last about `BATCH_US`."""
 
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    # An untimed launch comes first: on an idle GPU the time would include the host's part of launching.
-    launch()
-    first.record()
-    for _ in range(launches):
-        launch()
-    last.record()
-    last.synchronize()
-    return float(1000 * first.elapsed_time(last))
+    def __init__(self, launch: Callable[[], object]) -> None:
+        import torch
+
+        for _ in range(WARM_UP):
+            launch()
+        torch.cuda.synchronize()
+        self.launches = 1
+        self._capture(launch)
+        self.launches = launches_for(self.time_us(), BATCH_US, MOST_LAUNCHES)
+        self._capture(launch)
+
+    def _capture(self, launch: Callable[[], object]) -> None:
+        import torch
+
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            for _ in range(self.launches):
+                launch()
+
+    def time_us(self) -> float:
+        """Microseconds of a launch in one replay."""
+        import torch
+
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        # An untimed replay comes first: on an idle GPU the time would include the host's part of launching.
+        self._graph.replay()
+        first.record()
+        self._graph.replay()
+        last.record()
+        last.synchronize()
+        return float(1000 * first.elapsed_time(last)) / self.launches
 
 
 def report(gpu: str, rounds: int, rows: Sequence[Row]) -> str:

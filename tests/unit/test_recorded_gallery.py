@@ -3,7 +3,7 @@
 
 GEMM: M = N = 4096, K = 2048 in K tiles of 64: 32 steps a tile. Tiles of 128 x 192 are 32 * 22 = 704; a grid of 132 CTAs gives
 the first one tiles 0, 132, ..., 660. Tiles of 128 x 256 are 256 pairs for 66 clusters: 0, 66, 132 and 198 for the first.
-Attention: one head of 2048 keys, in blocks of 128: 16 of them; each of two softmax warpgroups has 64 queries.
+Attention, serial order: 2048 keys in blocks of 128, so 16; each of two softmax warpgroups has 64 queries.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ HALVES = 2
 
 
 def load(name: str) -> tuple[RunData, Trace]:
-    """The run that holds the kernel, and its trace: they were compiled in the order of the names."""
-    folder, names = ("gemm_gallery_h200", GEMMS) if name in GEMMS else ("attention_handoff_h200", ATTENTIONS)
-    data = load_run(RECORDED / folder)
-    return data, [trace for _, trace in sorted(data.traces.items())][names.index(name)]
+    """The recorded run of the kernel, and its trace."""
+    data = load_run(RECORDED / f"{name}_h200")
+    (trace,) = data.traces.values()
+    return data, trace
 
 
 def visits(trace: Trace, warp: int, barrier: str, side: str, kind: EventKind = EventKind.ENTER) -> int:

@@ -103,7 +103,6 @@ def main(rounds: int) -> None:
         measured.rounds = rounds_of(lambda: kernel_us(clean, a, b), lambda: kernel_us(stamped, a, b), rounds)
         traces = sorted(Path(folder).glob("*.json"))
         events = json.loads(traces[-1].read_text())["traceEvents"] if traces else []
-        print("events", len(events), events[:4])
         measured.events, measured.bytes_per_event, measured.step_ns = len(events), 8, 0.5
         clean_loop, stamped_loop = loop(0, folder), loop(LOOP + 8, folder)
         measured.loop = rounds_of(lambda: kernel_us(clean_loop, value), lambda: kernel_us(stamped_loop, value), rounds)

@@ -48,7 +48,9 @@ def test_every_rung_is_compiled_once(builds):
 def test_stamps_change_no_sync_instruction(builds):
     for kernel in builds.kernels:
         assert kernel.changed == {}
-        assert kernel.report.schedule.distance < 0.05  # a few core instructions of a hundred may change places
+        assert (
+            kernel.report.schedule.distance < 0.07
+        )  # 12 of 183 core instructions of the ring with 8 rows change places
         assert early_clocks(kernel.stamped.instructions) == []
 
 

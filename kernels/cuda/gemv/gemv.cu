@@ -59,16 +59,14 @@ struct Options {
 
 struct Device {
     int sms = 0;
-    int shared_of_sm = 0;
-    int shared_reserved = 0;  // for the system, in each CTA
+    int shared = 0;  // bytes that a CTA can have
     int l2 = 0;
 };
 
 Device find_device() {
     Device device;
     CUDA_CHECK(cudaDeviceGetAttribute(&device.sms, cudaDevAttrMultiProcessorCount, 0));
-    CUDA_CHECK(cudaDeviceGetAttribute(&device.shared_of_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor, 0));
-    CUDA_CHECK(cudaDeviceGetAttribute(&device.shared_reserved, cudaDevAttrReservedSharedMemoryPerBlock, 0));
+    CUDA_CHECK(cudaDeviceGetAttribute(&device.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
     CUDA_CHECK(cudaDeviceGetAttribute(&device.l2, cudaDevAttrL2CacheSize, 0));
     return device;
 }
@@ -88,42 +86,52 @@ Rung by_row(const char* name, void (*kernel)(Problem), int threads_of_row) {
 
 int team_warps_of(const Problem& p) { return p.k / TEAM_NUMBERS; }
 
-// Threads of all teams of a CTA.
-int team_threads_of(const Problem& p) { return MOST_TEAM_WARPS / team_warps_of(p) * team_warps_of(p) * WARP; }
+int teams_of(const Problem& p) { return MOST_TEAM_WARPS / team_warps_of(p); }
 
-// CTAS of them on each SM take groups of ROWS rows a team.
-template <int ROWS, int CTAS>
-Deal deal_of(const Problem& p, const Device& device) {
-    return {p.m * p.l, ROWS * (MOST_TEAM_WARPS / team_warps_of(p)), CTAS * device.sms};
-}
+// Threads of all teams of a CTA.
+int team_threads_of(const Problem& p) { return teams_of(p) * team_warps_of(p) * WARP; }
 
 // Shared memory for what the warps of a team add to each row.
-int partial_bytes(const Problem& p, const Deal& deal) {
-    return deal.most() * team_warps_of(p) * static_cast<int>(sizeof(float));
+int partial_bytes(const Problem& p, int ctas) {
+    return (p.m * p.l + ctas - 1) / ctas * team_warps_of(p) * static_cast<int>(sizeof(float));
 }
 
+// Rows that a team would have with one CTA on each SM. The more rows a thread takes at a time, the more it has under way, and the
+// more of its last group is idle: the rungs below take as many as leave a team several groups.
+int rows_of_team(const Problem& p, const Device& device) { return p.m * p.l / (device.sms * teams_of(p)); }
+
 template <int ROWS, int CTAS>
+void launch_registers(const Problem& p, const Device& device, cudaStream_t stream) {
+    const int ctas = CTAS * device.sms;
+    const auto kernel = gemv_registers<ROWS, CTAS>;
+    kernel<<<ctas, team_threads_of(p), partial_bytes(p, ctas), stream>>>(p);
+}
+
+template <int ROWS>
+void launch_ring(const Problem& p, const Device& device, cudaStream_t stream) {
+    Ring ring;
+    ring.stage_rows = ROWS * teams_of(p);
+    ring.stage_bytes = ring.stage_rows * (p.k / 2 + p.k / BLOCK);
+    const int partial = partial_bytes(p, device.sms);
+    ring.stages = (device.shared - partial) / (ring.stage_bytes + 16);
+    const int shared = ring.partial_offset() + partial;
+    const auto kernel = gemv_ring<ROWS>;
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    kernel<<<device.sms, team_threads_of(p) + WARP, shared, stream>>>(p, ring);
+}
+
 Rung by_registers(const char* name, const Device& device) {
     return {name, [=](const Problem& p, cudaStream_t stream) {
-                const Deal deal = deal_of<ROWS, CTAS>(p, device);
-                const auto kernel = gemv_registers<ROWS, CTAS>;
-                kernel<<<CTAS * device.sms, team_threads_of(p), partial_bytes(p, deal), stream>>>(p, deal);
+                const auto launch = rows_of_team(p, device) >= 48 ? launch_registers<8, 1> : launch_registers<2, 2>;
+                launch(p, device, stream);
             }};
 }
 
-template <int ROWS, int CTAS>
 Rung by_ring(const char* name, const Device& device) {
     return {name, [=](const Problem& p, cudaStream_t stream) {
-                const Deal deal = deal_of<ROWS, CTAS>(p, device);
-                const int partial = partial_bytes(p, deal);
-                const int room = device.shared_of_sm / CTAS - device.shared_reserved;
-                Ring ring;
-                ring.stage_bytes = deal.size * (p.k / 2 + p.k / BLOCK);
-                ring.stages = (room - partial) / (ring.stage_bytes + 16);
-                const int shared = ring.partial_offset() + partial;
-                const auto kernel = gemv_ring<ROWS, CTAS>;
-                CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-                kernel<<<CTAS * device.sms, team_threads_of(p) + WARP, shared, stream>>>(p, deal, ring);
+                const int rows = rows_of_team(p, device);
+                const auto launch = rows >= 96 ? launch_ring<8> : rows >= 48 ? launch_ring<4> : launch_ring<2>;
+                launch(p, device, stream);
             }};
 }
 
@@ -134,8 +142,8 @@ std::vector<Rung> ladder(const Device& device) {
         by_row("wide", gemv_wide, WARP),
         by_row("integer", gemv_integer, WARP),
         by_row("cached", gemv_cached, WARP),
-        by_registers<2, 2>("registers", device),
-        by_ring<2, 2>("ring", device),
+        by_registers("registers", device),
+        by_ring("ring", device),
     };
 }
 

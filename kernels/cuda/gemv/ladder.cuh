@@ -139,33 +139,17 @@ __global__ void gemv_integer(Problem p) { gemv_by_bytes<Default, Default>(p); }
 __global__ void gemv_cached(Problem p) { gemv_by_bytes<Streamed, Kept>(p); }
 
 // From here on a row is the work of a team of warps in which each thread has one chunk of every row. So a thread keeps its chunk
-// of the vector in registers, unpacked once.
+// of the vector in registers, unpacked once. CTAs take equal ranges of rows.
 constexpr int TEAM_NUMBERS = WARP * CHUNK;  // of a row that a warp takes
 constexpr int MOST_TEAM_WARPS = 16;
 
-// Which rows a CTA takes. Groups of `size` rows are dealt out in turn, so that all CTAs read neighbouring memory at the same time,
-// as long as there is one for each; of the rows that are left each takes as many, in one last group.
-struct Deal {
-    int size;
-    int whole;  // groups that each CTA gets
-    int dealt;  // rows in all of those
-    int share;  // of the rows that are left, for each CTA
-    int extra;  // CTAs that get one row more
+struct Share {
+    int first;
+    int last;
 
-    Deal() = default;
-    __host__ Deal(int rows, int group, int ctas)
-        : size(group), whole(rows / (group * ctas)), dealt(whole * group * ctas), share((rows - dealt) / ctas),
-          extra((rows - dealt) % ctas) {}
-
-    __device__ __forceinline__ int groups() const { return whole + (rest() > 0 ? 1 : 0); }
-    __device__ __forceinline__ int rest() const { return share + (static_cast<int>(blockIdx.x) < extra ? 1 : 0); }
-    __device__ __forceinline__ int first(int group) const {
-        const int cta = blockIdx.x;
-        return group < whole ? (group * static_cast<int>(gridDim.x) + cta) * size : dealt + cta * share + min(cta, extra);
-    }
-    __device__ __forceinline__ int rows(int group) const { return group < whole ? size : rest(); }
-    // Rows of all groups of a CTA, at most.
-    __host__ __device__ __forceinline__ int most() const { return (whole + (share > 0 || extra > 0 ? 1 : 0)) * size; }
+    __device__ __forceinline__ Share(int rows, int index, int of)
+        : first(static_cast<int>(static_cast<long long>(rows) * index / of)),
+          last(static_cast<int>(static_cast<long long>(rows) * (index + 1) / of)) {}
 };
 
 // Sums of ROWS values over the lanes of a warp, ROWS a power of two: each step halves the rows a lane still adds up. What lane i
@@ -192,20 +176,15 @@ __device__ __forceinline__ float sum_rows_of_warp(float (&values)[ROWS]) {
     return sum;
 }
 
-// `partial` is what the warps of a team add to each row: [groups of the CTA][rows of a group][warps of a team].
-__device__ __forceinline__ void write_sums(const Problem& p, const Deal& deal, const float* partial, int team_warps) {
+// What the warps of a team add to each row: [rows of the CTA][warps of a team].
+__device__ __forceinline__ void write_sums(const Problem& p, const Share& share, const float* partial, int team_warps) {
     __syncthreads();
-    const int groups = deal.groups();
-    for (int local = threadIdx.x; local < groups * deal.size; local += blockDim.x) {
-        const int group = local / deal.size, row = local % deal.size;
+    for (int row = share.first + threadIdx.x; row < share.last; row += blockDim.x) {
         float sum = 0;
-#pragma unroll 4
         for (int warp = 0; warp < team_warps; ++warp) {
-            sum += partial[local * team_warps + warp];
+            sum += partial[(row - share.first) * team_warps + warp];
         }
-        if (row < deal.rows(group)) {
-            p.c[deal.first(group) + row] = sum;
-        }
+        p.c[row] = sum;
     }
 }
 
@@ -217,7 +196,7 @@ __device__ __forceinline__ VectorChunk vector_of_row(const Problem& p, const Tab
     return {tables, Kept::wide(p.vector(batch) + 16 * chunk), Kept::pair(p.vector_scales(batch) + 2 * chunk)};
 }
 
-// 6. ROWS rows of a thread are on the way while it works on ROWS others. Row i of a thread is `step * i` rows on.
+// 6. ROWS rows of a thread are on the way while it works on ROWS others.
 template <int ROWS>
 struct Rows {
     uint4 numbers[ROWS];
@@ -235,47 +214,44 @@ struct Rows {
 };
 
 template <int ROWS, int CTAS>
-__global__ void __launch_bounds__(512, CTAS) gemv_registers(Problem p, Deal deal) {
-    extern __shared__ __align__(128) uint8_t shared[];
-    float* partial = reinterpret_cast<float*>(shared);
+__global__ void __launch_bounds__(512, CTAS) gemv_registers(Problem p) {
+    extern __shared__ float partial[];
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0);
     const int lane = threadIdx.x % WARP;
     const int team_warps = p.k / TEAM_NUMBERS;
-    const int teams = deal.size / ROWS;
+    const int teams = blockDim.x / WARP / team_warps;
     const int team = warp / team_warps;
     const int slice = warp % team_warps;
     const int chunk = slice * WARP + lane;
     const uint8_t *a = p.a + 16 * chunk, *a_scales = p.a_scales + 2 * chunk;
-    const int groups = deal.groups();
+    const Share share(p.rows(), blockIdx.x, gridDim.x);
 
-    Rows<ROWS> next;
-    if (groups > 0) {
-        next.load(a, a_scales, p.k, deal.first(0) + team, teams, deal.first(0) + deal.rows(0) - 1);
-    }
-    const Tables tables;
-    VectorChunk vector;
-    int batch_end = 0;
-    for (int group = 0; group < groups; ++group) {
-        const Rows<ROWS> rows = next;
-        const int first = deal.first(group), last = first + deal.rows(group) - 1;
-        if (group + 1 < groups) {
-            const int then = deal.first(group + 1);
-            next.load(a, a_scales, p.k, then + team, teams, then + deal.rows(group + 1) - 1);
-        }
-        float sums[ROWS];
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i) {
-            const int row = min(first + team + i * teams, last);
-            if (row >= batch_end) {
-                vector = vector_of_row(p, tables, row, chunk, batch_end);
+    if (share.first + team < share.last) {
+        const Tables tables;
+        Rows<ROWS> next;
+        next.load(a, a_scales, p.k, share.first + team, teams, share.last - 1);
+        VectorChunk vector;
+        int batch_end = 0;
+        for (int first = share.first + team; first < share.last; first += ROWS * teams) {
+            const Rows<ROWS> rows = next;
+            if (first + ROWS * teams < share.last) {
+                next.load(a, a_scales, p.k, first + ROWS * teams, teams, share.last - 1);
             }
-            sums[i] = vector.dot(tables, rows.numbers[i], rows.scales[i], 0);
-        }
-        const float sum = sum_rows_of_warp(sums);
-        const int local = group * deal.size + team + lane / (WARP / ROWS) * teams;
-        if (lane % (WARP / ROWS) == 0) {
-            partial[local * team_warps + slice] = sum;
+            float sums[ROWS];
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i) {
+                const int row = min(first + i * teams, share.last - 1);
+                if (row >= batch_end) {
+                    vector = vector_of_row(p, tables, row, chunk, batch_end);
+                }
+                sums[i] = vector.dot(tables, rows.numbers[i], rows.scales[i], 0);
+            }
+            const float sum = sum_rows_of_warp(sums);
+            const int row = first + lane / (WARP / ROWS) * teams;
+            if (lane % (WARP / ROWS) == 0 && row < share.last) {
+                partial[(row - share.first) * team_warps + slice] = sum;
+            }
         }
     }
-    write_sums(p, deal, partial, team_warps);
+    write_sums(p, share, partial, team_warps);
 }

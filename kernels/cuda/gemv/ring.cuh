@@ -51,17 +51,18 @@ __device__ __forceinline__ uint64_t evict_first() {
     return policy;
 }
 
-// What the host works out: stages, and where things lie in shared memory.
+// What the host works out for a problem: rows of a stage (a multiple of the teams), and where things lie in shared memory.
 struct Ring {
+    int stage_rows;
     int stages;
-    int stage_bytes;  // the rows of a group and, behind them, their scales
+    int stage_bytes;  // of the rows and, behind them, of their scales
 
     __host__ __device__ int partial_offset() const { return stages * (stage_bytes + 16); }
 };
 
-// The producer warp is the last one. A stage holds a group of rows, ROWS for each team.
-template <int ROWS, int CTAS>
-__global__ void __launch_bounds__(544, CTAS) gemv_ring(Problem p, Deal deal, Ring ring) {
+// The producer warp is the last one. ROWS rows of a stage are each team's.
+template <int ROWS>
+__global__ void __launch_bounds__(544, 1) gemv_ring(Problem p, Ring ring) {
     extern __shared__ __align__(128) uint8_t shared[];
     uint64_t* full = reinterpret_cast<uint64_t*>(shared + ring.stages * ring.stage_bytes);
     uint64_t* empty = full + ring.stages;
@@ -72,9 +73,9 @@ __global__ void __launch_bounds__(544, CTAS) gemv_ring(Problem p, Deal deal, Rin
     const int producer_warp = blockDim.x / WARP - 1;
     const int team_warps = p.k / TEAM_NUMBERS;
     const int row_bytes = p.k / 2, scale_bytes = p.k / BLOCK;
-    const int groups = deal.groups();
+    const Share share(p.rows(), blockIdx.x, gridDim.x);
 
-    if (threadIdx.x == producer_warp * WARP) {
+    if (threadIdx.x == 0) {
         for (int stage = 0; stage < ring.stages; ++stage) {
             mbarrier_init(&full[stage], 1);
             mbarrier_init(&empty[stage], producer_warp);  // one lane of each warp before it
@@ -88,13 +89,13 @@ __global__ void __launch_bounds__(544, CTAS) gemv_ring(Problem p, Deal deal, Rin
             const uint64_t policy = evict_first();
             int stage = 0;
             uint32_t parity = 1;
-            for (int group = 0; group < groups; ++group) {
-                const int row = deal.first(group), rows = deal.rows(group);
+            for (int row = share.first; row < share.last; row += ring.stage_rows) {
+                const int rows = min(ring.stage_rows, share.last - row);
                 uint8_t* target = shared + stage * ring.stage_bytes;
                 mbarrier_wait(&empty[stage], parity);
                 mbarrier_arrive_expect_tx(&full[stage], rows * (row_bytes + scale_bytes));
                 bulk_load(target, p.row(row), rows * row_bytes, &full[stage], policy);
-                bulk_load(target + deal.size * row_bytes, p.row_scales(row), rows * scale_bytes, &full[stage], policy);
+                bulk_load(target + ring.stage_rows * row_bytes, p.row_scales(row), rows * scale_bytes, &full[stage], policy);
                 if (++stage == ring.stages) {
                     stage = 0;
                     parity ^= 1;
@@ -111,22 +112,21 @@ __global__ void __launch_bounds__(544, CTAS) gemv_ring(Problem p, Deal deal, Rin
         int batch_end = 0;
         int stage = 0;
         uint32_t parity = 0;
-        // Where this thread's part of the first stage is.
-        const uint8_t* numbers = shared + team * ROWS * row_bytes + 16 * chunk;
-        const uint8_t* scales = shared + deal.size * row_bytes + team * ROWS * scale_bytes + 2 * chunk;
-        float* target = partial + (team * ROWS + lane / (WARP / ROWS)) * team_warps + slice;
-        for (int group = 0; group < groups; ++group) {
-            const int first = deal.first(group) + team * ROWS, last = deal.first(group) + deal.rows(group) - 1;
-            if (min(first, last) >= batch_end) {  // while the first copies are under way
-                vector = vector_of_row(p, tables, min(first, last), chunk, batch_end);
+        for (int first = share.first; first < share.last; first += ring.stage_rows) {
+            const int row = first + team * ROWS;
+            if (row >= batch_end) {  // while the first copies are under way
+                vector = vector_of_row(p, tables, min(row, share.last - 1), chunk, batch_end);
             }
+            const uint8_t* numbers = shared + stage * ring.stage_bytes + team * ROWS * row_bytes + 16 * chunk;
+            const uint8_t* scales = shared + stage * ring.stage_bytes + ring.stage_rows * row_bytes +
+                                    team * ROWS * scale_bytes + 2 * chunk;
             uint4 its_numbers[ROWS];
             uint16_t its_scales[ROWS];
             mbarrier_wait(&full[stage], parity);
 #pragma unroll
             for (int i = 0; i < ROWS; ++i) {
-                its_numbers[i] = *reinterpret_cast<const uint4*>(numbers + stage * ring.stage_bytes + i * row_bytes);
-                its_scales[i] = *reinterpret_cast<const uint16_t*>(scales + stage * ring.stage_bytes + i * scale_bytes);
+                its_numbers[i] = *reinterpret_cast<const uint4*>(numbers + i * row_bytes);
+                its_scales[i] = *reinterpret_cast<const uint16_t*>(scales + i * scale_bytes);
             }
             __syncwarp();
             if (lane == 0) {
@@ -135,15 +135,15 @@ __global__ void __launch_bounds__(544, CTAS) gemv_ring(Problem p, Deal deal, Rin
             float sums[ROWS];
 #pragma unroll
             for (int i = 0; i < ROWS; ++i) {
-                const int row = min(first + i, last);
-                if (row >= batch_end) {
-                    vector = vector_of_row(p, tables, row, chunk, batch_end);
+                if (row + i >= batch_end && row + i < share.last) {
+                    vector = vector_of_row(p, tables, row + i, chunk, batch_end);
                 }
                 sums[i] = vector.dot(tables, its_numbers[i], its_scales[i], 0);
             }
             const float sum = sum_rows_of_warp(sums);
-            if (lane % (WARP / ROWS) == 0) {
-                target[group * deal.size * team_warps] = sum;
+            const int its_row = row + lane / (WARP / ROWS);
+            if (lane % (WARP / ROWS) == 0 && its_row < share.last) {
+                partial[(its_row - share.first) * team_warps + slice] = sum;
             }
             if (++stage == ring.stages) {
                 stage = 0;
@@ -151,5 +151,5 @@ __global__ void __launch_bounds__(544, CTAS) gemv_ring(Problem p, Deal deal, Rin
             }
         }
     }
-    write_sums(p, deal, partial, team_warps);
+    write_sums(p, share, partial, team_warps);
 }

@@ -99,6 +99,7 @@ class _Session:
         self._with_untried = asked.with_untried
         self._jobs = asked.jobs
         self._budget = asked.budget
+        self._times_each = asked.runs
         self._quiet = quiet
         self._runs = 0
         self._next = 1 + max(each.number for each in placement.sets)
@@ -133,9 +134,10 @@ class _Session:
         return 0
 
     def _round(self, trials: Sequence[Trial]) -> tuple[int, list[Trial]]:
-        """Clean, every set, every set backwards, clean: a steady drift of the clock is in all of them alike."""
+        """Clean, every set there and back as often as it is to be run, clean: a steady drift is in all of them alike."""
         placement = _with_sets(self._placement, trials)
-        order = [0, *(trial.number for trial in trials), *(trial.number for trial in reversed(trials)), 0]
+        there = [trial.number for trial in trials]
+        order = [0, *(number for run in range(self._times_each) for number in there[:: 1 - 2 * (run % 2)]), 0]
         outcomes: dict[int, list[Outcome]] = {number: [] for number in order}
         with _Queue(self._program, placement, self._folder / f"round_{self._runs}", order, self._jobs) as queue:
             for at, number in enumerate(order):

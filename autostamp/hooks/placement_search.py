@@ -29,6 +29,9 @@ _SINGLE = (Form.ENTER, Form.EXIT)
 ANCHOR_WAITS = 2
 """How many waits of a role are compiled with one stamp, to find its cheapest anchor."""
 
+SOLO_SHARE = 0.6
+"""How much of the budget single sites may take: without sets they are worth nothing."""
+
 FREE_TOGETHER = 0.1
 """What all free sites together may add to a set's distance, as a share of the limit."""
 
@@ -38,7 +41,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass
 class Search:
-    """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` (time.monotonic).
+    """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` by the `clock`.
 
     Afterwards `unanchored` has the roles for which no site can serve as an anchor, and `is_complete` is False where time ran out.
     """
@@ -50,11 +53,16 @@ class Search:
     progress: Progress = lambda _what, _done, _all: None
     unanchored: tuple[str, ...] = ()
     is_complete: bool = True
+    clock: Callable[[], float] = time.monotonic
+    _until: float = float("inf")
 
     def run(self) -> Placement:
         """The placement, as far as the budget reaches."""
         target = self.variants.target
+        begin = self.clock()
+        self._until = begin + SOLO_SHARE * (self.deadline - begin)
         solos = self._solos(target.candidates)
+        self._until = self.deadline
         usable = [each for each in solos if self._is_good(self._known(_alone(each.key, each.form)))]
         anchors = self._anchors(target, usable)
         fixed = self._fixed(anchors)
@@ -155,7 +163,7 @@ class Search:
         sets = [union(base, group) for group in self._moved(base, merged)]
         covered = {site for sites in sets for site in sites}
         for site in rest:
-            if site not in covered:
+            if site not in covered and not self._is_late():
                 options = (union(fixed, [site]), frozenset({site}))
                 sets += [each for each in options if self._is_good(self._measured(each))][:1]
         held = {key for sites in sets for key, _ in sites}
@@ -238,7 +246,7 @@ class Search:
         return made is not None and made.features.distance <= self.limit
 
     def _is_late(self) -> bool:
-        late = time.monotonic() > self.deadline
+        late = self.clock() > self._until
         if late:
             self.is_complete = False
         return late

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -26,11 +25,12 @@ def features(distance: float) -> ScheduleFeatures:
 
 
 class Kernel:
-    """Stands for `Variants`: the distance of a set is what `cost` says of it; each set asked for is one compilation."""
+    """Stands for `Variants`: the distance of a set is what `cost` says of it; each set asked for is one compilation, of a second."""
 
-    def __init__(self, candidates, cost, in_loop=lambda key: True, fails=lambda sites: False, seconds=0.0) -> None:
+    def __init__(self, candidates, cost, in_loop=lambda key: True, fails=lambda sites: False) -> None:
         self.target = Target("kernel", b"", tuple(candidates), ("f" * 16,), "d" * 64)
-        self.cost, self.in_loop, self.fails, self.seconds = cost, in_loop, fails, seconds
+        self.cost, self.in_loop, self.fails = cost, in_loop, fails
+        self.now = 0.0
         self.roles = {each.key: each.roles for each in candidates}
         self.failures: dict[Sites, AutostampError] = {}
         self.made: dict[Sites, Measured] = {}
@@ -44,7 +44,7 @@ class Kernel:
             self.failures[sites] = AutostampError.of("AS8104", sites="s", detail="no")
             return None
         if sites not in self.made:
-            time.sleep(self.seconds)
+            self.now += 1.0
             looped = {role for key, _ in sites if self.in_loop(key) for role in self.roles[key]}
             self.made[sites] = Measured(features(self.cost(sites)), frozenset(looped))
         return self.made[sites]
@@ -62,7 +62,7 @@ def wait(key: str, role: str = "mma") -> Candidate:
 
 
 def search(kernel: Kernel, **options) -> Search:
-    return Search(kernel, limit=LIMIT, **options)  # type: ignore[arg-type]
+    return Search(kernel, limit=LIMIT, clock=lambda: kernel.now, **options)  # type: ignore[arg-type]
 
 
 def keys(sites) -> set[str]:
@@ -157,12 +157,23 @@ def test_a_variant_that_does_not_compile_stops_nothing():
 
 def test_nothing_is_compiled_after_the_deadline():
     kernel = Kernel([wait(name) for name in "abcdefgh"], lambda sites: 0.0)
-    made = search(kernel, deadline=time.monotonic() - 1)
+    made = search(kernel, deadline=-1.0)
     found = made.run()
     assert not found.complete
     assert kernel.compiles == 0
     assert found.sets == ()
     assert set(found.uncovered) == set("abcdefgh")
+
+
+def test_a_budget_that_ends_among_the_sites_leaves_time_for_a_set():
+    kernel = Kernel([wait(name) for name in "abcdefghijklmnopqrst"], lambda sites: 0.0)
+    found = search(kernel, deadline=10.0).run()
+    assert not found.complete
+    (only,) = found.sets
+    # Six of ten seconds are for single sites: what begins at 0, 1, ... 6.
+    assert len(only.sites) == 7
+    assert keys(only.sites) == {each.key for each in found.sites}
+    assert set(found.uncovered) == {each.key for each in kernel.target.candidates} - keys(only.sites)
 
 
 @settings(max_examples=60, deadline=None)

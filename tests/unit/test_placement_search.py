@@ -25,7 +25,7 @@ def features(distance: float) -> ScheduleFeatures:
 
 
 class Kernel:
-    """Stands for `Variants`: the distance of a set is what `cost` says of it; each set asked for is one compilation, of a second."""
+    """Stands for `Variants`: the distance of a set is what `cost` says of it. Each set asked for is compiled, in a second."""
 
     def __init__(self, candidates, cost, in_loop=lambda key: True, fails=lambda sites: False) -> None:
         self.target = Target("kernel", b"", tuple(candidates), ("f" * 16,), "d" * 64)

@@ -164,7 +164,13 @@ class Search:
         covered = {site for sites in sets for site in sites}
         for site in rest:
             if site not in covered and not self._is_late():
-                options = (union(fixed, [site]), frozenset({site}))
+                own = self._beside(site[0], fixed)
+                options = (
+                    union(fixed, [site]),
+                    union(base - own, [site]),
+                    union(fixed - own, [site]),
+                    frozenset({site}),
+                )
                 sets += [each for each in options if self._is_good(self._measured(each))][:1]
         held = {key for sites in sets for key, _ in sites}
         return sets if {key for key, _ in base} <= held else [base, *sets]
@@ -191,6 +197,11 @@ class Search:
                 sets.append(sites)
                 held |= {key for key, _ in sites}
         return sets
+
+    def _beside(self, key: str, fixed: Sites) -> Sites:
+        """The anchors of the site's own roles: beside it in one loop they may be too much, where those of others are not."""
+        roles = {each.key: frozenset(each.roles) for each in self.variants.target.candidates}
+        return frozenset(each for each in fixed if roles[each[0]] & roles[key])
 
     def _split(self, base: Sites, rest: list[tuple[str, Form]]) -> list[Sites]:
         """Groups that each stay near clean on the base; a site that does not, with nothing else, is left out."""

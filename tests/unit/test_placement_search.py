@@ -120,6 +120,19 @@ def test_costs_are_never_added_up():
     assert {key for each in found.sets for key in keys(each.sites)} == set("abc")
 
 
+def test_a_site_too_dear_beside_its_roles_anchor_keeps_those_of_other_roles():
+    # h anchors mma at 0.3, k is 0.8 alone: 1.1 together. The producer's p costs nothing.
+    def cost(sites):
+        present = keys(sites)
+        return 0.3 * ("h" in present) + 0.8 * ("k" in present)
+
+    found = search(Kernel([wait("p", "load"), wait("h"), wait("k")], cost)).run()
+    with_k = next(each for each in found.sets if "k" in keys(each.sites))
+    assert keys(with_k.sites) == {"p", "k"}
+    assert with_k.anchors == ("p",)
+    assert found.uncovered == ()
+
+
 def test_a_site_that_perturbs_alone_and_not_in_company_is_found_there():
     def cost(sites):
         present = keys(sites)

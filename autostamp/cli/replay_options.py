@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 BAR: Final = 1.02
-LAUNCHES: Final = 8
-"""Launches of each run that are kept where --repeat is not given. Each set is run twice."""
+RUNS: Final = 4
+"""Runs of each set where --runs is not given. One launch of each is kept: keeping several takes code in the kernel, and a set
+that was chosen without that code may be another kernel with it."""
+
+LEAST_RUNS: Final = 2
 
 
 def replay_options(command: Command) -> Command:
-    """Add `--replay`, `--bar`, `--try-uncovered`, `--time`, `--results`, `--budget`, `--jobs` and `--build`."""
+    """Add `--replay`, `--bar`, `--runs`, `--try-uncovered`, `--time`, `--results`, `--budget`, `--jobs` and `--build`."""
     decorators = (
         click.option(
             "--replay", is_flag=True, help="Run once for each set of the placement, and join what they record."
@@ -37,6 +40,13 @@ def replay_options(command: Command) -> Command:
             default=BAR,
             show_default=True,
             help="Replay: largest stamped ÷ clean time of a set. One above is split or dropped.",
+        ),
+        click.option(
+            "--runs",
+            type=click.IntRange(LEAST_RUNS, 64),
+            default=RUNS,
+            show_default=True,
+            help="Replay: run each set so often. Its launches show what varies from run to run; three or more are needed.",
         ),
         click.option(
             "--try-uncovered",
@@ -96,6 +106,7 @@ class ReplayChoices:
     with_untried: bool = False
     jobs: int = 1
     budget: float | None = None
+    runs: int = RUNS
 
     def program(
         self,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from autostamp.cli.options import no_color_option, quiet_option
-from autostamp.cli.replay_options import LAUNCHES, ReplayChoices, replay_options
+from autostamp.cli.replay_options import ReplayChoices, replay_options
 from autostamp.cli.run_native import NativeChoices, native_options, refuse, run_native
 from autostamp.cli.run_replay import run_replays
 from autostamp.cli.selection import placed, placement_options, selection_options
@@ -118,6 +118,7 @@ def command(
     build: str,
     jobs: int,
     budget: float | None,
+    runs: int,
     program: tuple[str, ...],
 ) -> int:
     """Run COMMAND and write RUN. The exit status is the program's.
@@ -129,10 +130,10 @@ def command(
     if replay:
         unfit = {"--only": only, "--skip": skip, "--set": set_number, "--compile-only": compile_only}
         refuse([name for name, value in unfit.items() if value], "a replay's sites are those of its placement")
-        record = _record_options(capacity, block, LAUNCHES if repeat == 1 else repeat, with_payload=not no_stage)
+        record = _record_options(capacity, block, repeat, with_payload=not no_stage)
         is_python = _is_python(program) and not native
         python, arguments = _split(program) if _is_python(program) else ([], list(program))
-        asked = ReplayChoices(bar, time_pattern, results, build, placement, with_untried, jobs, budget)
+        asked = ReplayChoices(bar, time_pattern, results, build, placement, with_untried, jobs, budget, runs)
         parts = (python, arguments) if is_python else ([], [*python, *arguments])
         chosen = targets or _default_targets(arguments)
         return run_replays(asked.program(parts, program, chosen, record, choices), asked, out, quiet=quiet)

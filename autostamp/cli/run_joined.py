@@ -100,29 +100,22 @@ def wait_keys(run: Path) -> frozenset[str]:
 
 
 def uncovered(
-    placement: Placement, sets: Sequence[ReplayedSet], dropped: Sequence[Refusal], costs: Mapping[str, SetTimes]
+    placement: Placement, sets: Sequence[ReplayedSet], codes: Mapping[str, str], costs: Mapping[str, SetTimes]
 ) -> tuple[Uncovered, ...]:
-    """The placement's sites that no joined set has, with what they cost alone: measured, else as they compile."""
+    """The placement's sites that no joined set has, with what they cost alone: measured, else as they compile.
+
+    `codes` say why sites of dropped sets are missing; one that the placement left out costs too much (AS8126) by its schedule.
+    """
     from autostamp.model.replay import Uncovered
 
     covered = {key for made in sets for key, _ in made.sites}
-    codes = {
-        key: refusal.code
-        for refusal in dropped
-        for each in placement.sets
-        for key, _ in each.sites
-        if each.number == refusal.number
-    }
     solo = {each.key: f"{each.effect}, schedule distance {each.features.distance:.2f}" for each in placement.sites}
     keys = dict.fromkeys((*placement.uncovered, *solo, *(key for each in placement.sets for key, _ in each.sites)))
     found = []
     for key in keys:
         if key not in covered:
             cost = f"{costs[key].ratio:.3f} of the clean time" if key in costs else solo.get(key, "unknown")
-            code = (
-                "AS8126" if key in costs else codes.get(key, "AS8101" if key not in placement.uncovered else "AS8126")
-            )
-            found.append(Uncovered(key, cost, code))
+            found.append(Uncovered(key, cost, codes.get(key, "AS8126")))
     return tuple(found)
 
 

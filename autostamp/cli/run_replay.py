@@ -99,12 +99,15 @@ class _Session:
         self._with_untried = asked.with_untried
         self._jobs = asked.jobs
         self._budget = asked.budget
+        self._times_each = asked.runs
         self._quiet = quiet
         self._runs = 0
         self._next = 1 + max(each.number for each in placement.sets)
         self._kept: list[tuple[ReplayedSet, list[Path]]] = []
         self._dropped: list[Refusal] = []
         self._costs: dict[str, SetTimes] = {}
+        self._keys: dict[int, tuple[str, ...]] = {}
+        self._codes: dict[str, str] = {}
         self._notes: list[str] = []
         self.findings: list[Diagnostic] = []
 
@@ -129,13 +132,16 @@ class _Session:
             if status:
                 return status
         for trial in trials:
+            self._keys[trial.number] = tuple(key for key, _ in trial.own)
             self._drop(trial.number, "AS8126", why)
         return 0
 
     def _round(self, trials: Sequence[Trial]) -> tuple[int, list[Trial]]:
-        """Clean, every set, every set backwards, clean: a steady drift of the clock is in all of them alike."""
+        """Clean, every set there and back as often as it is to be run, clean: a steady drift is in all of them alike."""
         placement = _with_sets(self._placement, trials)
-        order = [0, *(trial.number for trial in trials), *(trial.number for trial in reversed(trials)), 0]
+        self._keys |= {trial.number: tuple(key for key, _ in trial.own) for trial in trials}
+        there = [trial.number for trial in trials]
+        order = [0, *(number for run in range(self._times_each) for number in there[:: 1 - 2 * (run % 2)]), 0]
         outcomes: dict[int, list[Outcome]] = {number: [] for number in order}
         with _Queue(self._program, placement, self._folder / f"round_{self._runs}", order, self._jobs) as queue:
             for at, number in enumerate(order):
@@ -217,6 +223,7 @@ class _Session:
     def _drop(self, number: int, code: str, detail: str) -> None:
         from autostamp.model.replay import Refusal
 
+        self._codes |= dict.fromkeys(self._keys.get(number, ()), code)
         self._dropped.append(Refusal(number, code, detail))
         self.findings.append(Diagnostic.of(code, number=number, detail=detail))
 
@@ -240,7 +247,7 @@ class _Session:
         out_of = {each.number for each in joined.refusals}
         sets = tuple(made for made, _ in self._kept if made.number not in out_of)
         dropped = tuple(each for each in self._dropped)
-        missing = uncovered(self._placement, sets, dropped, self._costs)
+        missing = uncovered(self._placement, sets, self._codes, self._costs)
         said = Replays(
             REPLAYS_SCHEMA, joined.reference, self._bar, sets, joined.fits, dropped, missing, tuple(self._notes)
         )

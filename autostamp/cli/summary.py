@@ -39,10 +39,11 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
     from autostamp.analysis.alignment import aligned
     from autostamp.analysis.flow import explain
     from autostamp.analysis.spreads import by_kernel, launch_figures, spreads
+    from autostamp.report.cost import Cost
     from autostamp.report.ctas_text import ctas_text
     from autostamp.report.launches_text import launch_lines
     from autostamp.report.places import places_of
-    from autostamp.report.replays_text import replay_lines, replays_object
+    from autostamp.report.replays_text import replay_lines, replays_object, worst_ratio
     from autostamp.report.summary import as_text
     from autostamp.report.summary_json import as_object
     from autostamp.runtime.decode import check
@@ -84,6 +85,7 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
                 is_terminal=is_styled,
                 flow=flow,
                 findings=wrong,
+                cost=Cost(time_ratio=worst_ratio(data.replays)) if data.replays is not None else None,
             )
         )
         if len(of_kernel) > 1:

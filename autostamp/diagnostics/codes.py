@@ -170,7 +170,7 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS8121", "set {number} ran another schedule: {detail}", "Split the set, or choose other sites with `autostamp place`; its sites are missing, the rest holds.", _FINDINGS),
     ("AS8122", "set {number} did other work: {detail}", "Replays can be joined of a kernel that does the same work each time: fix its inputs. The set's sites are missing, the rest holds.", _FINDINGS),
     ("AS8123", "set {number} has no records to join: {detail}", "Its sites are missing, the rest holds.", _FINDINGS),
-    ("AS8124", "set {number} has too few launches: {detail}", "Let the program launch the kernel more often, and give --repeat 8.", _FINDINGS),
+    ("AS8124", "set {number} has too few launches: {detail}", "Give more --runs, or --repeat 4 with a program that launches the kernel so often.", _FINDINGS),
     ("AS8125", "set {number} did not run: {detail}", "Look at what the program printed; its sites are missing, the rest holds.", _FINDINGS),
     ("AS8126", "set {number} costs too much: {detail}", "Its sites are missing, and the report says what they cost; a larger --bar admits them.", _FINDINGS),
     ("AS8127", "what the sets cost was not measured: {detail}", "Give --time REGEX with which the kernel's time is found in what the program prints.", _FINDINGS),

@@ -29,6 +29,9 @@ _SINGLE = (Form.ENTER, Form.EXIT)
 ANCHOR_WAITS = 2
 """How many waits of a role are compiled with one stamp, to find its cheapest anchor."""
 
+SOLO_SHARE = 0.6
+"""How much of the budget single sites may take: without sets they are worth nothing."""
+
 FREE_TOGETHER = 0.1
 """What all free sites together may add to a set's distance, as a share of the limit."""
 
@@ -38,7 +41,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass
 class Search:
-    """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` (time.monotonic).
+    """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` by the `clock`.
 
     Afterwards `unanchored` has the roles for which no site can serve as an anchor, and `is_complete` is False where time ran out.
     """
@@ -50,11 +53,16 @@ class Search:
     progress: Progress = lambda _what, _done, _all: None
     unanchored: tuple[str, ...] = ()
     is_complete: bool = True
+    clock: Callable[[], float] = time.monotonic
+    _until: float = float("inf")
 
     def run(self) -> Placement:
         """The placement, as far as the budget reaches."""
         target = self.variants.target
+        begin = self.clock()
+        self._until = begin + SOLO_SHARE * (self.deadline - begin)
         solos = self._solos(target.candidates)
+        self._until = self.deadline
         usable = [each for each in solos if self._is_good(self._known(_alone(each.key, each.form)))]
         anchors = self._anchors(target, usable)
         fixed = self._fixed(anchors)
@@ -155,8 +163,14 @@ class Search:
         sets = [union(base, group) for group in self._moved(base, merged)]
         covered = {site for sites in sets for site in sites}
         for site in rest:
-            if site not in covered:
-                options = (union(fixed, [site]), frozenset({site}))
+            if site not in covered and not self._is_late():
+                own = self._beside(site[0], fixed)
+                options = (
+                    union(fixed, [site]),
+                    union(base - own, [site]),
+                    union(fixed - own, [site]),
+                    frozenset({site}),
+                )
                 sets += [each for each in options if self._is_good(self._measured(each))][:1]
         held = {key for sites in sets for key, _ in sites}
         return sets if {key for key, _ in base} <= held else [base, *sets]
@@ -183,6 +197,11 @@ class Search:
                 sets.append(sites)
                 held |= {key for key, _ in sites}
         return sets
+
+    def _beside(self, key: str, fixed: Sites) -> Sites:
+        """The anchors of the site's own roles: beside it in one loop they may be too much, where those of others are not."""
+        roles = {each.key: frozenset(each.roles) for each in self.variants.target.candidates}
+        return frozenset(each for each in fixed if roles[each[0]] & roles[key])
 
     def _split(self, base: Sites, rest: list[tuple[str, Form]]) -> list[Sites]:
         """Groups that each stay near clean on the base; a site that does not, with nothing else, is left out."""
@@ -238,7 +257,7 @@ class Search:
         return made is not None and made.features.distance <= self.limit
 
     def _is_late(self) -> bool:
-        late = time.monotonic() > self.deadline
+        late = self.clock() > self._until
         if late:
             self.is_complete = False
         return late

@@ -17,6 +17,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Protocol, TypeAlias
 
+import msgspec
+
 from autostamp import __version__
 from autostamp.diagnostics import AutostampError
 from autostamp.hooks.state import StateFolder, write_whole
@@ -31,8 +33,8 @@ Sites: TypeAlias = frozenset[tuple[str, Form]]
 KEPT_S: Final = 14 * 24 * 3600
 """How long a cached variant is kept that nobody uses."""
 
-STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py"))
-"""What decides which instructions a stamp becomes: part of the name under which a variant is cached."""
+STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py .toml"))
+"""What decides which instructions a stamp becomes, and how they are weighed: part of the name under which a variant is cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +106,7 @@ class Variants:
         """What these stamps do to the schedule; None where the variant does not compile."""
         if sites not in self._known:
             try:
-                facts = _kernel(self._cubin(sites), self.target.symbol)
-                outline = schedule_features.Outline(facts)
-                found = Measured(schedule_features.features(self.clean, outline), outline.stamped_roles)
-                self._known[sites] = found
+                self._known[sites] = self._measured(sites)
             except AutostampError as error:
                 self.failures[sites] = error
                 self._known[sites] = None
@@ -122,17 +121,23 @@ class Variants:
         with ThreadPoolExecutor(max_workers=jobs) as pool:
             list(pool.map(self.measure, variants))
 
-    def _cubin(self, sites: Sites) -> bytes:
-        path = self.state.root / "variants" / f"{self._name(sites)}.cubin"
-        if path.is_file():
-            with contextlib.suppress(OSError):
-                os.utime(path)  # what was used lately is not removed
-            return path.read_bytes()
-        made = self.builder.build(sites)
+    def _measured(self, sites: Sites) -> Measured:
+        """From the state folder, else compiled and kept there: cubin and features."""
+        name = self._name(sites)
+        path, known = (self.state.root / "variants" / f"{name}.{ending}" for ending in ("cubin", "json"))
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            found = msgspec.json.decode(known.read_bytes(), type=Measured)
+            for each in (path, known):
+                os.utime(each)  # what was used lately is not removed
+            return found
+        data = self.builder.build(sites)
         with self._lock:
             self.compiles += 1
-        write_whole(path, made)
-        return made
+        outline = schedule_features.Outline(_kernel(data, self.target.symbol))
+        found = Measured(schedule_features.features(self.clean, outline), outline.stamped_roles)
+        write_whole(path, data)
+        write_whole(known, msgspec.json.encode(found))
+        return found
 
     def _name(self, sites: Sites) -> str:
         """A digest of all that the variant depends on: the clean cubin stands for program, options and compiler."""
@@ -161,7 +166,7 @@ def _kernel(data: bytes, symbol: str) -> CubinFacts:
 def _prune(folder: Path) -> None:
     """Remove variants that were not used for a while."""
     limit = time.time() - KEPT_S
-    for path in folder.glob("*.cubin"):
+    for path in folder.glob("*.*"):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < limit:
                 path.unlink()

@@ -13,6 +13,7 @@ from autostamp.model.manifest import Manifest
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import LongStall, RoleTotals, SiteStall, Timeline, WarpTimeline
 from autostamp.report.clock import clock_mhz
+from autostamp.report.cost import Cost
 from autostamp.report.notes import loud_notes
 from autostamp.report.places import Place, places_of
 from autostamp.report.verdict import verdict, wrapped
@@ -51,10 +52,12 @@ def as_text(
     is_terminal: bool = False,
     flow: Flow | None = None,
     findings: Sequence[str] = (),
+    cost: Cost | None = None,
 ) -> str:
     """The summary as lines laid out for `width` columns, with up to `top` sites, stalls and missed instances.
 
-    With `flow` its verdict stands above the rest. `findings` say what is wrong with the records.
+    With `flow` its verdict stands above the rest, with what measuring cost as far as `cost` has it. `findings` say what is wrong
+    with the records.
 
     With `is_terminal` headings are bold; without, the text is plain.
     """
@@ -63,7 +66,7 @@ def as_text(
     bold, plain = ("\x1b[1m", "\x1b[0m") if is_terminal else ("", "")
     lines = [heading]
     if flow is not None:
-        found = verdict(timeline, flow, manifest, facts)
+        found = verdict(timeline, flow, manifest, facts, cost or Cost())
         lines += ["", *(f"{bold}{line}{plain}" for line in wrapped(found.headline)), *found.lines, ""]
     lines += [*totals, *_trouble(timeline, manifest, findings)]
     for table in _tables(timeline, places, top) if timeline.warps else ():

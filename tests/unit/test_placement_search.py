@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -26,11 +25,12 @@ def features(distance: float) -> ScheduleFeatures:
 
 
 class Kernel:
-    """Stands for `Variants`: the distance of a set is what `cost` says of it; each set asked for is one compilation."""
+    """Stands for `Variants`: the distance of a set is what `cost` says of it. Each set asked for is compiled, in a second."""
 
-    def __init__(self, candidates, cost, in_loop=lambda key: True, fails=lambda sites: False, seconds=0.0) -> None:
+    def __init__(self, candidates, cost, in_loop=lambda key: True, fails=lambda sites: False) -> None:
         self.target = Target("kernel", b"", tuple(candidates), ("f" * 16,), "d" * 64)
-        self.cost, self.in_loop, self.fails, self.seconds = cost, in_loop, fails, seconds
+        self.cost, self.in_loop, self.fails = cost, in_loop, fails
+        self.now = 0.0
         self.roles = {each.key: each.roles for each in candidates}
         self.failures: dict[Sites, AutostampError] = {}
         self.made: dict[Sites, Measured] = {}
@@ -44,7 +44,7 @@ class Kernel:
             self.failures[sites] = AutostampError.of("AS8104", sites="s", detail="no")
             return None
         if sites not in self.made:
-            time.sleep(self.seconds)
+            self.now += 1.0
             looped = {role for key, _ in sites if self.in_loop(key) for role in self.roles[key]}
             self.made[sites] = Measured(features(self.cost(sites)), frozenset(looped))
         return self.made[sites]
@@ -62,7 +62,7 @@ def wait(key: str, role: str = "mma") -> Candidate:
 
 
 def search(kernel: Kernel, **options) -> Search:
-    return Search(kernel, limit=LIMIT, **options)  # type: ignore[arg-type]
+    return Search(kernel, limit=LIMIT, clock=lambda: kernel.now, **options)  # type: ignore[arg-type]
 
 
 def keys(sites) -> set[str]:
@@ -120,6 +120,19 @@ def test_costs_are_never_added_up():
     assert {key for each in found.sets for key in keys(each.sites)} == set("abc")
 
 
+def test_a_site_too_dear_beside_its_roles_anchor_keeps_those_of_other_roles():
+    # h anchors mma at 0.3, k is 0.8 alone: 1.1 together. The producer's p costs nothing.
+    def cost(sites):
+        present = keys(sites)
+        return 0.3 * ("h" in present) + 0.8 * ("k" in present)
+
+    found = search(Kernel([wait("p", "load"), wait("h"), wait("k")], cost)).run()
+    with_k = next(each for each in found.sets if "k" in keys(each.sites))
+    assert keys(with_k.sites) == {"p", "k"}
+    assert with_k.anchors == ("p",)
+    assert found.uncovered == ()
+
+
 def test_a_site_that_perturbs_alone_and_not_in_company_is_found_there():
     def cost(sites):
         present = keys(sites)
@@ -157,12 +170,23 @@ def test_a_variant_that_does_not_compile_stops_nothing():
 
 def test_nothing_is_compiled_after_the_deadline():
     kernel = Kernel([wait(name) for name in "abcdefgh"], lambda sites: 0.0)
-    made = search(kernel, deadline=time.monotonic() - 1)
+    made = search(kernel, deadline=-1.0)
     found = made.run()
     assert not found.complete
     assert kernel.compiles == 0
     assert found.sets == ()
     assert set(found.uncovered) == set("abcdefgh")
+
+
+def test_a_budget_that_ends_among_the_sites_leaves_time_for_a_set():
+    kernel = Kernel([wait(name) for name in "abcdefghijklmnopqrst"], lambda sites: 0.0)
+    found = search(kernel, deadline=10.0).run()
+    assert not found.complete
+    (only,) = found.sets
+    # Six of ten seconds are for single sites: what begins at 0, 1, ... 6.
+    assert len(only.sites) == 7
+    assert keys(only.sites) == {each.key for each in found.sites}
+    assert set(found.uncovered) == {each.key for each in kernel.target.candidates} - keys(only.sites)
 
 
 @settings(max_examples=60, deadline=None)
@@ -254,7 +278,9 @@ def test_variants_that_nobody_used_for_weeks_are_removed(tmp_path):
     target = Target("kernel", b"clean", (wait("a"),), (), "d")
     sites = [frozenset({("a", form)}) for form in (Form.BOTH, Form.ENTER)]
     Variants(Builder(target), target, StateFolder(tmp_path)).measure_all(sites, 1)
-    old, new = sorted((tmp_path / "variants").iterdir())
-    os.utime(old, (0, 0))
+    files = sorted((tmp_path / "variants").iterdir())
+    assert [file.suffix for file in files] == [".cubin", ".json"] * 2
+    for old in files[:2]:
+        os.utime(old, (0, 0))
     Variants(Builder(target), target, StateFolder(tmp_path))
-    assert list((tmp_path / "variants").iterdir()) == [new]
+    assert sorted((tmp_path / "variants").iterdir()) == files[2:]

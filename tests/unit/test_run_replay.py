@@ -107,7 +107,13 @@ def run(*options: str) -> int:
 def test_clean_and_sets_run_there_and_back(bench: Bench) -> None:
     assert run() == 0
     sets = [{*ANCHORS, *own} for own in SETS]
-    assert bench.runs == [set(), *sets, *reversed(sets), set()]
+    assert bench.runs == [set(), *sets, *reversed(sets), *sets, *reversed(sets), set()]
+
+
+def test_each_set_runs_as_often_as_it_is_told(bench: Bench) -> None:
+    assert run("--runs", "3") == 0
+    first, second = ({*ANCHORS, *own} for own in SETS)
+    assert bench.runs == [set(), first, second, second, first, first, second, set()]
 
 
 def test_the_joined_run_has_every_site_and_says_where_each_record_is_from(bench: Bench) -> None:
@@ -116,7 +122,7 @@ def test_the_joined_run_has_every_site_and_says_where_each_record_is_from(bench:
     assert found.replays is not None
     assert [made.number for made in found.replays.sets] == [1, 2]
     assert [round(made.times.ratio, 3) for made in found.replays.sets] == [1.0, 1.0]
-    assert len(found.recorded) == 8  # two runs of four launches
+    assert len(found.recorded) == 16  # four runs of four launches
     trace = found.recorded[0]
     site = {row.number: row.site for row in trace.kernel.instances}
     assert set(site.values()) == set(range(1, 10))
@@ -248,7 +254,7 @@ def test_other_trip_counts_are_refused(bench: Bench) -> None:
 
 def test_one_launch_a_run_is_too_few(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.launches = 1
-    assert run() == 1
+    assert run("--runs", "2") == 1
     assert "AS8131" in capsys.readouterr().err
     assert not Path("RUN").exists()
 

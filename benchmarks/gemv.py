@@ -36,6 +36,9 @@ HBM_BYTES_PER_US = 4.8e6
 """Of an H200, by NVIDIA's data sheet: 4.8 TB/s."""
 
 FLOOR = "floor"
+EMPTY = "empty"
+"""A kernel that does nothing: what a launch takes in itself."""
+
 _HEAD = re.compile(r"M (\d+) K (\d+) L (\d+) bytes (\d+) seed (\d+) repeat (\d+)")
 _RUNG = re.compile(
     r"(?P<name>\w+) us_per_launch (?P<median>[\d.]+) p10 (?P<p10>[\d.]+) p90 (?P<p90>[\d.]+) least (?P<least>[\d.]+)"
@@ -101,7 +104,7 @@ def report(ladders: Sequence[Ladder]) -> str:
         row = [rung.name]
         for ladder in ladders:
             here = ladder.rungs[number]
-            share = f"{ladder.floor.median / here.median:.0%}"
+            share = "" if rung.name == EMPTY else f"{ladder.floor.median / here.median:.0%}"
             row += [f"{here.median:,.1f} ({here.p10:,.1f}-{here.p90:,.1f})", "wrong" if here.wrong else share]
         rows.append(tuple(row))
     return table(tuple(headings), rows)

@@ -94,7 +94,7 @@ def main(rounds: int) -> None:
         "JAX Mosaic GPU",
         jax.__version__,
         f"JAX hopper_matmul {SIZE}^3 fp16",
-        "as many as there is room for in shared memory, then undefined",
+        "as many as the space it is given in shared memory holds",
     )
     a, b = (jax.random.uniform(jax.random.key(i), (SIZE, SIZE), jnp.float16) for i in range(2))
     value = jnp.zeros((128,), jnp.float32)

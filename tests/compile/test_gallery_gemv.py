@@ -48,9 +48,8 @@ def test_every_rung_is_compiled_once(builds):
 def test_stamps_change_no_sync_instruction(builds):
     for kernel in builds.kernels:
         assert kernel.changed == {}
-        assert (
-            kernel.report.schedule.distance < 0.07
-        )  # 12 of 183 core instructions of the ring with 8 rows change places
+        # In the ring with 8 rows, whose products hang on nothing of each other, 16 of 165 core instructions change places.
+        assert kernel.report.schedule.distance < 0.1
         assert early_clocks(kernel.stamped.instructions) == []
 
 
@@ -90,26 +89,22 @@ def prmt(low: int, high: int, selectors: int) -> list[int]:
     return found
 
 
-def tables() -> list[tuple[int, int]]:
-    """The lower and the upper word of the two look-ups in nvfp4.cuh."""
+def table() -> tuple[int, int]:
+    """The lower and the upper word of the look-up in nvfp4.cuh."""
     text = (SOURCE.parent / "nvfp4.cuh").read_text()
-    found = []
-    for name in ("positive", "negative"):
-        low = re.search(rf"{name}\(unknown\(0x(\w+)\)\)", text)
-        high = re.search(rf"prmt\({name}, 0x(\w+), ", text)
-        assert low is not None
-        assert high is not None
-        found.append((int(low[1], 16), int(high[1], 16)))
-    return found
+    lower = re.search(r"lower\(unknown\(0x(\w+)\)\)", text)
+    upper = re.search(r"prmt\(lower, 0x(\w+), ", text)
+    assert lower is not None
+    assert upper is not None
+    return int(lower[1], 16), int(upper[1], 16)
 
 
-def test_look_ups_give_twice_the_number_and_twelve():
-    positive, negative = tables()
+def test_the_look_up_gives_twice_the_magnitude_of_one_sign():
     for nibble in range(16):
-        value = -E2M1[nibble & 7] if nibble & 8 else E2M1[nibble & 7]
-        nibbles = nibble * 0x1111
-        found = [a | b for a, b in zip(prmt(*positive, nibbles), prmt(*negative, nibbles ^ 0x8888), strict=True)]
-        assert found == [2 * value + 12] * 4
+        positive, negative = (prmt(*table(), nibbles) for nibbles in (nibble * 0x1111, nibble * 0x1111 ^ 0x8888))
+        magnitude, other = (negative, positive) if nibble & 8 else (positive, negative)
+        assert magnitude == [2 * E2M1[nibble & 7]] * 4
+        assert other == [0] * 4
 
 
 @pytest.fixture(scope="module")

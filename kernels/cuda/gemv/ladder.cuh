@@ -119,14 +119,14 @@ __device__ __forceinline__ void gemv_by_bytes(const Problem& p) {
     const int batch = row / p.m;
     const uint8_t *a = p.row(row), *a_scales = p.row_scales(row);
     const uint8_t *b = p.vector(batch), *b_scales = p.vector_scales(batch);
-    const Tables tables;
+    const Table table;
     float sum = 0;
 #pragma unroll 2
     for (int chunk = lane; chunk < p.k / CHUNK; chunk += WARP) {
         const uint4 left = MatrixLoads::wide(a + 16 * chunk);
         const uint16_t left_scales = MatrixLoads::pair(a_scales + 2 * chunk);
-        const VectorChunk right(tables, VectorLoads::wide(b + 16 * chunk), VectorLoads::pair(b_scales + 2 * chunk));
-        sum = right.dot(tables, left, left_scales, sum);
+        const VectorChunk right(table, VectorLoads::wide(b + 16 * chunk), VectorLoads::pair(b_scales + 2 * chunk));
+        sum = right.dot(table, left, left_scales, sum);
     }
     sum = sum_of_warp(sum);
     if (lane == 0) {
@@ -189,11 +189,11 @@ __device__ __forceinline__ void write_sums(const Problem& p, const Share& share,
 }
 
 // A thread's chunk of the vector that this row is multiplied with, and the first row that needs another one.
-__device__ __forceinline__ VectorChunk vector_of_row(const Problem& p, const Tables& tables, int row, int chunk,
+__device__ __forceinline__ VectorChunk vector_of_row(const Problem& p, const Table& table, int row, int chunk,
                                                      int& batch_end) {
     const int batch = row / p.m;
     batch_end = (batch + 1) * p.m;
-    return {tables, Kept::wide(p.vector(batch) + 16 * chunk), Kept::pair(p.vector_scales(batch) + 2 * chunk)};
+    return {table, Kept::wide(p.vector(batch) + 16 * chunk), Kept::pair(p.vector_scales(batch) + 2 * chunk)};
 }
 
 // 6. ROWS rows of a thread are on the way while it works on ROWS others.
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(512, CTAS) gemv_registers(Problem p) {
     const Share share(p.rows(), blockIdx.x, gridDim.x);
 
     if (share.first + team < share.last) {
-        const Tables tables;
+        const Table table;
         Rows<ROWS> next;
         next.load(a, a_scales, p.k, share.first + team, teams, share.last - 1);
         VectorChunk vector;
@@ -242,9 +242,9 @@ __global__ void __launch_bounds__(512, CTAS) gemv_registers(Problem p) {
             for (int i = 0; i < ROWS; ++i) {
                 const int row = min(first + i * teams, share.last - 1);
                 if (row >= batch_end) {
-                    vector = vector_of_row(p, tables, row, chunk, batch_end);
+                    vector = vector_of_row(p, table, row, chunk, batch_end);
                 }
-                sums[i] = vector.dot(tables, rows.numbers[i], rows.scales[i], 0);
+                sums[i] = vector.dot(table, rows.numbers[i], rows.scales[i], 0);
             }
             const float sum = sum_rows_of_warp(sums);
             const int row = first + lane / (WARP / ROWS) * teams;

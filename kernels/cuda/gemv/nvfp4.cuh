@@ -72,7 +72,6 @@ __device__ __forceinline__ uint32_t prmt(uint32_t low, uint32_t high, uint32_t s
 }
 
 constexpr uint32_t SIGNS = 0x88888888;
-constexpr int OFFSET = 12;
 
 // The same word, but not one that the compiler knows: it would copy a constant to a register for every prmt. Exactly one bit of
 // lanemask_eq is set (PTX ISA, "Special Registers").
@@ -82,63 +81,58 @@ __device__ __forceinline__ uint32_t unknown(uint32_t word) {
     return mask == 0 ? 0 : word;
 }
 
-// Look-up of twice the number plus OFFSET, by sign: the lower halves of two tables. A register for each, as prmt takes one
-// constant, which is the upper half.
-struct Tables {
-    uint32_t positive;
-    uint32_t negative;
+// Look-up of twice a magnitude. A register holds the lower half, as prmt takes one constant, which is the upper half. No byte has
+// its top bit set, so that for a number with a sign prmt answers 0: the positive ones come out, and with all signs flipped the
+// magnitudes of the negative ones.
+struct Table {
+    uint32_t lower;
 
-    __device__ __forceinline__ Tables() : positive(unknown(0x0f0e0d0c)), negative(unknown(0x090a0b0c)) {}
+    __device__ __forceinline__ Table() : lower(unknown(0x03020100)) {}
 
-    // The numbers in the low half of `nibbles`, one in a byte. `negated` are the same with all signs flipped. Each table answers
-    // for one sign: no byte here has the top bit, so that for a nibble of the other sign prmt answers 0.
-    __device__ __forceinline__ uint32_t offset_bytes(uint32_t nibbles, uint32_t negated) const {
-        return prmt(positive, 0x18141210, nibbles) | prmt(negative, 0x00040608, negated);
-    }
+    // Of the numbers in the low half of `nibbles`, one in a byte.
+    __device__ __forceinline__ uint32_t bytes(uint32_t nibbles) const { return prmt(lower, 0x0c080604, nibbles); }
 
-    // Signed bytes that hold twice the number.
-    __device__ __forceinline__ uint32_t signed_bytes(uint32_t nibbles, uint32_t negated) const {
+    // Signed bytes that hold twice the number; `negated` is the same with all signs flipped.
+    __device__ __forceinline__ int signed_bytes(uint32_t nibbles, uint32_t negated) const {
         constexpr uint32_t tops = 0x80808080;  // keep a byte's borrow from the next one
-        return ((offset_bytes(nibbles, negated) | tops) - 0x0c0c0c0c) ^ tops;
+        return static_cast<int>(((bytes(nibbles) | tops) - bytes(negated)) ^ tops);
     }
 };
 
-// Whole numbers below 2^22 are the low bits of the floats from MAGIC on: a sum of integers that begins there is a float.
-constexpr float MAGIC = 12582912.0f;  // 1.5 * 2^23
-constexpr int MAGIC_BITS = 0x4b400000;
+// Whole numbers below 2^22 are the low bits of the floats from 1.5 * 2^23 on: a sum of integers that begins there is a float.
+constexpr int MAGIC_BITS = 0x4b400000;  // 1.5 * 2^23
 
 // A block of the vector, ready to be multiplied.
 struct VectorBlock {
     int bytes[4];
     float scale;
-    float bias;  // what is to be taken off a dot product with offset bytes
 
     VectorBlock() = default;
-    __device__ __forceinline__ VectorBlock(const Tables& tables, uint2 numbers, float its_scale) {
+    __device__ __forceinline__ VectorBlock(const Table& table, uint2 numbers, float its_scale) {
         const uint32_t words[] = {numbers.x, numbers.y};
-        int sum = 0;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             const uint32_t negated = words[i] ^ SIGNS;
-            bytes[2 * i] = static_cast<int>(tables.signed_bytes(words[i], negated));
-            bytes[2 * i + 1] = static_cast<int>(tables.signed_bytes(words[i] >> 16, negated >> 16));
-            sum = __dp4a(bytes[2 * i], 0x01010101, __dp4a(bytes[2 * i + 1], 0x01010101, sum));
+            bytes[2 * i] = table.signed_bytes(words[i], negated);
+            bytes[2 * i + 1] = table.signed_bytes(words[i] >> 16, negated >> 16);
         }
         scale = its_scale * 0.25f;  // both factors are doubled
-        bias = MAGIC + static_cast<float>(OFFSET * sum);
     }
 
-    // Add the product with a block of the matrix. All but the last addition is exact.
-    __device__ __forceinline__ float dot(const Tables& tables, uint32_t first, uint32_t second, float a_scale, float sum) const {
+    // Add the product with a block of the matrix. All but the last addition is exact. Numbers with a sign have a sum of their own:
+    // another dp4a costs less than to bring both kinds together, since it runs on another pipe than prmt and its like.
+    __device__ __forceinline__ float dot(const Table& table, uint32_t first, uint32_t second, float a_scale, float sum) const {
         const uint32_t words[] = {first, second};
-        int total = MAGIC_BITS;
+        int positive = MAGIC_BITS, negative = MAGIC_BITS;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             const uint32_t negated = words[i] ^ SIGNS;
-            total = __dp4a(static_cast<int>(tables.offset_bytes(words[i], negated)), bytes[2 * i], total);
-            total = __dp4a(static_cast<int>(tables.offset_bytes(words[i] >> 16, negated >> 16)), bytes[2 * i + 1], total);
+            positive = __dp4a(static_cast<int>(table.bytes(words[i])), bytes[2 * i], positive);
+            negative = __dp4a(static_cast<int>(table.bytes(negated)), bytes[2 * i], negative);
+            positive = __dp4a(static_cast<int>(table.bytes(words[i] >> 16)), bytes[2 * i + 1], positive);
+            negative = __dp4a(static_cast<int>(table.bytes(negated >> 16)), bytes[2 * i + 1], negative);
         }
-        return fmaf(__int_as_float(total) - bias, a_scale * scale, sum);
+        return fmaf(__int_as_float(positive) - __int_as_float(negative), a_scale * scale, sum);
     }
 };
 
@@ -147,15 +141,15 @@ struct VectorChunk {
     VectorBlock blocks[2];
 
     VectorChunk() = default;
-    __device__ __forceinline__ VectorChunk(const Tables& tables, uint4 numbers, uint16_t scales) {
+    __device__ __forceinline__ VectorChunk(const Table& table, uint4 numbers, uint16_t scales) {
         const float2 both = e4m3x2_to_float2(scales);
-        blocks[0] = VectorBlock(tables, {numbers.x, numbers.y}, both.x);
-        blocks[1] = VectorBlock(tables, {numbers.z, numbers.w}, both.y);
+        blocks[0] = VectorBlock(table, {numbers.x, numbers.y}, both.x);
+        blocks[1] = VectorBlock(table, {numbers.z, numbers.w}, both.y);
     }
 
-    __device__ __forceinline__ float dot(const Tables& tables, uint4 numbers, uint16_t scales, float sum) const {
+    __device__ __forceinline__ float dot(const Table& table, uint4 numbers, uint16_t scales, float sum) const {
         const float2 both = e4m3x2_to_float2(scales);
-        sum = blocks[0].dot(tables, numbers.x, numbers.y, both.x, sum);
-        return blocks[1].dot(tables, numbers.z, numbers.w, both.y, sum);
+        sum = blocks[0].dot(table, numbers.x, numbers.y, both.x, sum);
+        return blocks[1].dot(table, numbers.z, numbers.w, both.y, sum);
     }
 };

@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(544, 1) gemv_ring(Problem p, Ring ring) {
         const int team = warp / team_warps;
         const int slice = warp % team_warps;
         const int chunk = slice * WARP + lane;
-        const Tables tables;
+        const Table table;
         VectorChunk vector;
         int batch_end = 0;
         int stage = 0;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(544, 1) gemv_ring(Problem p, Ring ring) {
         for (int first = share.first; first < share.last; first += ring.stage_rows) {
             const int row = first + team * ROWS;
             if (row >= batch_end) {  // while the first copies are under way
-                vector = vector_of_row(p, tables, min(row, share.last - 1), chunk, batch_end);
+                vector = vector_of_row(p, table, min(row, share.last - 1), chunk, batch_end);
             }
             const uint8_t* numbers = shared + stage * ring.stage_bytes + team * ROWS * row_bytes + 16 * chunk;
             const uint8_t* scales = shared + stage * ring.stage_bytes + ring.stage_rows * row_bytes +
@@ -136,9 +136,9 @@ __global__ void __launch_bounds__(544, 1) gemv_ring(Problem p, Ring ring) {
 #pragma unroll
             for (int i = 0; i < ROWS; ++i) {
                 if (row + i >= batch_end && row + i < share.last) {
-                    vector = vector_of_row(p, tables, row + i, chunk, batch_end);
+                    vector = vector_of_row(p, table, row + i, chunk, batch_end);
                 }
-                sums[i] = vector.dot(tables, its_numbers[i], its_scales[i], 0);
+                sums[i] = vector.dot(table, its_numbers[i], its_scales[i], 0);
             }
             const float sum = sum_rows_of_warp(sums);
             const int its_row = row + lane / (WARP / ROWS);

@@ -12,7 +12,7 @@ import math
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Final
@@ -69,7 +69,8 @@ class Stream:
     A wait for a group stands after so many exponentials since the group wait before it in the trip, or matrix instructions
     where a trip has no exponentials; another wait after so many matrix instructions of the trip. `waits` maps a name to that
     position and the number of such instructions in a trip; `work` is the trip's exponentials and matrix instructions;
-    `cycles` estimates how long a trip is: its instructions, or its matrix instructions at full rate.
+    `cycles` estimates how long a trip is: its instructions, or its matrix instructions at full rate. `straight` is the trip less
+    the mbarrier checks that some trips pass by.
     """
 
     trip: tuple[Instruction, ...]
@@ -79,6 +80,7 @@ class Stream:
     work: int
     stamps: int
     cycles: float
+    straight: Stream | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,15 @@ class Outline:
         self.core = schedule.core_sequence(facts.instructions)
         self.streams: dict[str, Stream] = {}
         for loop in loops.report().main_loops:
-            trip = loops.trip_at(loop.facts.start).instructions
-            self.streams[loop.role] = _stream(loop, trip, _with_stamps(plain, trip))
+            trip = loops.trip_at(loop.facts.start)
+            stamped = _with_stamps(plain, trip.instructions)
+            passed = [
+                each
+                for each, is_conditional in zip(trip.instructions, trip.is_conditional, strict=True)
+                if not (is_conditional and is_opcode(each.opcode, "SYNCS.PHASECHK"))
+            ]
+            straight = _stream(loop, tuple(passed), stamped)
+            self.streams[loop.role] = replace(_stream(loop, trip.instructions, stamped), straight=straight)
 
     @property
     def stamped_roles(self) -> frozenset[str]:
@@ -193,7 +202,7 @@ def parts(clean: Outline, stamped: Outline) -> Parts:
     """The differences of two builds of one kernel. A main loop of the clean one without its counterpart counts as all moved; one
     that only the stamped build has is the stamps' own: binding a lane of CUDA C++ copies the kernel's name.
     """
-    both = [(one, stamped.streams[role]) for role, one in clean.streams.items() if role in stamped.streams]
+    both = [_alike(one, stamped.streams[role]) for role, one in clean.streams.items() if role in stamped.streams]
     is_lost = len(both) < len(clean.streams)
     # Of a loop without exponentials and matrix instructions (a producer's) only the waits and the unrolling count: it has time.
     busy = [pair for pair in both if pair[0].work] or both
@@ -205,6 +214,15 @@ def parts(clean: Outline, stamped: Outline) -> Parts:
         registers=float(max(0, _units(stamped.facts) - _units(clean.facts))),
         spills=float(max(0, stamped.spill_bytes - clean.spill_bytes)),
     )
+
+
+def _alike(clean: Stream, stamped: Stream) -> tuple[Stream, Stream]:
+    """Both trips in one form. Behind a `try_wait` ptxas writes the wait itself in line, to be passed by, or behind the kernel's
+    end; where the builds differ in that, it is left out of both.
+    """
+    if clean.waits.keys() != stamped.waits.keys() and clean.straight is not None and stamped.straight is not None:
+        return clean.straight, stamped.straight
+    return clean, stamped
 
 
 def _disorder(clean: Outline, stamped: Outline, both: Sequence[tuple[Stream, Stream]]) -> float:
@@ -242,8 +260,9 @@ def features(clean: Outline, stamped: Outline, by: Weights | None = None) -> Sch
     """The comparison of two builds of one kernel."""
     found = parts(clean, stamped)
     moved: dict[str, tuple[int, int]] = {}
-    for role, one in clean.streams.items():
-        other = stamped.streams.get(role)
+    for role, whole in clean.streams.items():
+        found_there = stamped.streams.get(role)
+        one, other = _alike(whole, found_there) if found_there is not None else (whole, None)
         places = other.waits if other is not None else {}
         for name in dict.fromkeys([*one.waits, *places]):
             pair = (one.waits.get(name, (-1, 0))[0], places.get(name, (-1, 0))[0])

@@ -91,6 +91,18 @@ def test_a_stamp_in_the_loop_makes_the_trip_longer():
     assert CLEAN.stamped_roles == frozenset()
 
 
+def test_a_wait_behind_a_try_may_stand_in_line_or_behind_the_kernel():
+    # Both try in the loop. Clean waits behind EXIT where the try failed, and comes back; stamped passes the wait by in line.
+    tried = "SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR7], R9\n"
+    work = f"{MMA}{CLOSE}{GROUP_0}"
+    clean = f"{tried}@!P1 BRA 0x70\n{work}@P6 BRA 0x0\nEXIT\n{WAIT}@!P5 BRA 0x70\nBRA 0x20\n"
+    stamped = f"{tried}@P1 BRA 0x30\n{WAIT}{work}@P6 BRA 0x0\nEXIT\n"
+    one, other = outline(clean), outline(stamped)
+    assert [len(each.streams["mma"].waits) for each in (one, other)] == [2, 3]
+    found = features(one, other)
+    assert (found.order_share, dict(found.waits_moved)) == (1.0, {})
+
+
 def test_a_loop_that_only_the_stamped_build_has_is_the_stamps_own():
     copy = "LDG.E R2, [R4]\nSTG.E [R6], R2\n"
     found = features(CLEAN, outline(looped(copy, LOAD, attention_body())))

@@ -27,8 +27,9 @@ ENOUGH: Final = 48
 LAUNCHES: Final = 3
 """Launches of one set from which noise can be told at all."""
 
-ROUNDING: Final = 4
-"""Cycles of a gap that say nothing: both its ends are whole cycles, in both replays."""
+STAMPS: Final = 50
+"""Cycles of a gap that say nothing of the schedule: about 25 lie between an instruction and the stamp beside it
+(docs/adr/0007-cuda-stamp-form.md), at each end, and they are others where other stamps stand near."""
 
 
 class Agreement(NamedTuple):
@@ -76,9 +77,9 @@ def agreement(
 ) -> Agreement:
     """Compare each kind of gap between anchors, and each warp's phase against the others.
 
-    A median gap may differ by `allowance` (a share of it, what the set may cost) and by the noise: the 95th percentile of the
-    difference of one gap between two launches of one set. Where there are fewer than ENOUGH of those, twice that of the noisiest
-    kind of gap.
+    A median gap may differ by STAMPS, by `allowance` (a share of it, what the set may cost) and by the noise: the 95th percentile
+    of the difference of one gap between two launches of one set. Where there are fewer than ENOUGH of those, twice that of the
+    noisiest kind of gap.
     """
     gaps = _gaps(reference, other)
     shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}
@@ -88,7 +89,7 @@ def agreement(
     for gap in gaps:
         # What happens once in a launch varies like the rest of the kernel, and a few launches do not show by how much.
         own = gap.noise if gap.is_known else 2 * max([2 * gap.noise, *noises])
-        if abs(gap.shift) > own + allowance * gap.median + ROUNDING:
+        if abs(gap.shift) > own + allowance * gap.median + STAMPS:
             names = " to ".join(_name(each, instances) for each in gap.kind)
             detail = (
                 f"in warp {gap.warp} the time from {names} is {gap.median + gap.shift:,.0f} cycles, {gap.median:,.0f} in the "
@@ -142,7 +143,7 @@ def _phases(number: int, reference: Launches, other: Launches, allowance: float)
         )
         period = float(np.median(np.diff(_times(reference, base, chains[base]), axis=1)))
         phase, shift, noise, is_known, _ = _difference(first, second)
-        if is_known and abs(shift) > noise + allowance * max(period, abs(phase)) + ROUNDING:
+        if is_known and abs(shift) > noise + allowance * max(period, abs(phase)) + STAMPS:
             detail = (
                 f"warp {warp} comes {phase + shift:,.0f} cycles after warp {base}, {phase:,.0f} in the reference; "
                 f"two launches of one set differ by {noise:,.0f}"

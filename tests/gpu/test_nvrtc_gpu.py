@@ -45,3 +45,4 @@ def test_a_kernel_compiled_at_run_time_records(tmp_path, form):
     assert check(trace) == []
     kinds = [[event.kind for event in lane.events] for lane in trace.lanes]
     assert kinds == [[EventKind.ENTER, EventKind.EXIT] * 5] * 2
+    unit.folder.cleanup()

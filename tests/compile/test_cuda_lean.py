@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from autostamp.model.placement import Form, Placement, ReplaySet, ScheduleFeatures, site_key
+from autostamp.model.sync import Kind
+from autostamp.runtime.placement_file import write_placement
 from tests.cuda_builds import SM_90A, Builds, build
 
 if shutil.which("nvcc") is None:
@@ -57,3 +60,18 @@ def test_usual_stamps_are_spilled_here(tmp_path):
     clean, stamped = kernel.spills
     assert clean == 0
     assert stamped > 0
+
+
+@pytest.mark.parametrize("form", [Form.ENTER, Form.EXIT])
+def test_waits_with_one_stamp_are_lean_too(builds, tmp_path, form):
+    (file,) = builds.manifest.files
+    waits = [site for site in file.sites if site.kind is Kind.WAIT]
+    sites = tuple((site_key(file, site), form) for site in waits)
+    only = ReplaySet(1, sites, (), ScheduleFeatures(1.0, {}, (1.0, 1.0), (0, 0), (0, 0), 0.0))
+    write_placement(tmp_path / "one.json", Placement(1, file.kernels[0].name, "", (), (only,), (), 0, complete=True))
+    chosen = {"AUTOSTAMP_PLACEMENT": str(tmp_path / "one.json"), "AUTOSTAMP_SET": "1"}
+    (kernel,) = build(tmp_path / "builds", WORDS, ("clean", "stamped"), **chosen).kernels
+    assert kernel.spills == (0, 0)
+    assert kernel.written.lane == 2
+    # In the only file of a unit site n enters as event 2n - 1 and exits as 2n.
+    assert set(kernel.written.events) == {2 * site.number - (form is Form.ENTER) for site in waits}

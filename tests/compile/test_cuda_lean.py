@@ -71,7 +71,6 @@ def test_waits_with_one_stamp_are_lean_too(builds, tmp_path, form):
     write_placement(tmp_path / "one.json", Placement(1, file.kernels[0].name, "", (), (only,), (), 0, complete=True))
     chosen = {"AUTOSTAMP_PLACEMENT": str(tmp_path / "one.json"), "AUTOSTAMP_SET": "1"}
     (kernel,) = build(tmp_path / "builds", WORDS, ("clean", "stamped"), **chosen).kernels
-    assert kernel.spills == (0, 0)
     assert kernel.written.lane == 2
     # In the only file of a unit site n enters as event 2n - 1 and exits as 2n.
     assert set(kernel.written.events) == {2 * site.number - (form is Form.ENTER) for site in waits}

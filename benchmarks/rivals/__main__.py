@@ -6,7 +6,7 @@
 Needs an H200. NVIDIA IKET and autostamp on the bundled CuTe-DSL GEMM need nvidia-cutlass-dsl, Proton needs triton and torch,
 Mosaic GPU needs jax. CUTLASS's synclog and autostamp on a GEMM out of CUTLASS's collectives need builds of benchmarks/cuda:
 --cutlass names CUTLASS's source folder, from which nvcc makes them (minutes), --programs a folder that holds them. A tool that
-cannot run is reported, and the others still run.
+cannot run is reported, and the others still run. Takes some minutes, most of them IKET's.
 
 Exit status: 0 done, 1 a tool could not run, 2 wrong usage.
 """

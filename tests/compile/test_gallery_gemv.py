@@ -48,8 +48,9 @@ def test_every_rung_is_compiled_once(builds):
 def test_stamps_change_no_sync_instruction(builds):
     for kernel in builds.kernels:
         assert kernel.changed == {}
-        # In the ring with 8 rows, whose products hang on nothing of each other, 16 of 165 core instructions change places.
-        assert kernel.report.schedule.distance < 0.1
+        # Products of several rows hang on nothing of each other, and where a thread has 8 rows it has hardly a register to spare:
+        # 16 of 145 core instructions change places there, 4 of 71 with two rows.
+        assert kernel.report.schedule.distance < (0.12 if "ILi8E" in kernel.clean.kernel else 0.06)
         assert early_clocks(kernel.stamped.instructions) == []
 
 

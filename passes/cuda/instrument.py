@@ -247,15 +247,8 @@ def _unit(
         first_slot += slots[key]
     rows = [(each.key, each.events, each.kernels) for each in files]
     deferred = _deferred(stamped.values(), {each.key: each.events for each in files})
-    forms = _lean(stamped, {each.key: each for each in files}, lean)
-    return Unit(signature, tuple(files)), emit.unit_header(signature, rows, first_slot, launches, deferred, forms)
-
-
-def _lean(
-    stamped: Mapping[Path, Stamped], begins: Mapping[str, UnitFile], lean: frozenset[tuple[Path, int]]
-) -> tuple[list[int], list[int], list[int]]:
-    """Slots of lean kernels, events of the enters and signals that they come to, and those of roles with registers to spare."""
-    slots = {
+    begins = {each.key: each for each in files}
+    slots_of_lean = {
         begins[item.file.key].kernels + kernel.number - 1
         for item in stamped.values()
         for kernel in item.file.kernels
@@ -264,7 +257,8 @@ def _lean(
     roles = {(path, site.number): site.role for path, item in stamped.items() for site in item.file.sites}
     events = {place: begins[stamped[place[0]].file.key].events + 2 * place[1] - 1 for place in lean}
     roomy = {number for place, number in events.items() if roles[place] in ROOMY}
-    return sorted(slots), sorted(set(events.values())), sorted(roomy)
+    forms = (sorted(slots_of_lean), sorted(set(events.values())), sorted(roomy))
+    return Unit(signature, tuple(files)), emit.unit_header(signature, rows, first_slot, launches, deferred, forms)
 
 
 def _deferred(stamped: Iterable[Stamped], begins: Mapping[str, int]) -> list[int]:

@@ -24,7 +24,7 @@ from autostamp.passes.cuda.find import find
 from autostamp.passes.cuda.found import FoundFile
 from autostamp.passes.cuda.functions import Function, Index, index
 from autostamp.passes.cuda.includes import included_programs
-from autostamp.passes.cuda.lean import ROOMY, LaneForm
+from autostamp.passes.cuda.lean import LaneForm
 from autostamp.passes.cuda.macros import Macros, learn
 from autostamp.passes.cuda.plan import FilePlan, plan, position
 from autostamp.passes.cuda.recognise import Recognizer
@@ -274,24 +274,16 @@ def _unit(
         first_slot += slots[key]
     rows = [(each.key, each.events, each.kernels) for each in files]
     deferred = _deferred(stamped.values(), {each.key: each.events for each in files})
-    forms = _lean(stamped, {each.key: each for each in files}, lean)
-    return Unit(signature, tuple(files)), emit.unit_header(signature, rows, first_slot, launches, deferred, forms)
-
-
-def _lean(
-    stamped: Mapping[Path, Stamped], begins: Mapping[str, UnitFile], lean: frozenset[tuple[Path, int]]
-) -> tuple[list[int], list[int], list[int]]:
-    """Slots of lean kernels, events of the enters and signals that they come to, and those of roles with registers to spare."""
-    slots = {
+    begins = {each.key: each for each in files}
+    slots_of_lean = {
         begins[item.file.key].kernels + kernel.number - 1
         for item in stamped.values()
         for kernel in item.file.kernels
         if kernel.is_lean and item.file.key in begins
     }
-    roles = {(path, site.number): site.role for path, item in stamped.items() for site in item.file.sites}
-    events = {place: begins[stamped[place[0]].file.key].events + 2 * place[1] - 1 for place in lean}
-    roomy = {number for place, number in events.items() if roles[place] in ROOMY}
-    return sorted(slots), sorted(set(events.values())), sorted(roomy)
+    events_of_lean = {begins[stamped[path].file.key].events + 2 * number - 1 for path, number in lean}
+    forms = (sorted(slots_of_lean), sorted(events_of_lean))
+    return Unit(signature, tuple(files)), emit.unit_header(signature, rows, first_slot, launches, deferred, forms)
 
 
 def _deferred(stamped: Iterable[Stamped], begins: Mapping[str, int]) -> list[int]:

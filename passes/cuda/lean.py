@@ -19,9 +19,6 @@ FEW: Final = 32
 """Registers a thread. Of the public kernels of docs/adr/0007 those whose producers keep 24 spill with usual stamps, and those
 whose producers keep 40 do not."""
 
-ROOMY: Final = frozenset({"mma", "consumer", "softmax", "correction", "epilogue"})
-"""Roles that hold accumulators or tiles in registers: where a kernel moves registers between warps, it moves them to these."""
-
 _GIVES = re.compile(r"reg_?dealloc|decrease_registers|(?:\A|_)setmaxnreg_dec")
 _INSTRUCTION = re.compile(r"setmaxnreg\.dec[\w.]*\s+([^;\s]+)")
 _PLACE = re.compile(r"%(\d+)\Z")

@@ -147,19 +147,8 @@ AUTOSTAMP_BOTH static constexpr bool is_deferred(unsigned) { return false; }
 
 // Kernels with warps that have next to no registers, by slot, and what they come to, by the event of an enter or a signal: their
 // stamps have a form of their own (autostamp_lean.cuh).
-// In warps that have many registers it is another one again, which takes more of them and less time.
 #ifdef AUTOSTAMP_UNIT_LEAN_KERNELS
-#ifndef AUTOSTAMP_UNIT_LEAN_ROOMY
-#define AUTOSTAMP_UNIT_LEAN_ROOMY 0
-#endif
 static constexpr unsigned lean_kernels[] = {AUTOSTAMP_UNIT_LEAN_KERNELS}, lean_events[] = {AUTOSTAMP_UNIT_LEAN_EVENTS};
-static constexpr unsigned roomy_events[] = {AUTOSTAMP_UNIT_LEAN_ROOMY};
-AUTOSTAMP_BOTH static constexpr bool is_roomy(unsigned event) {
-  for (unsigned enter : roomy_events) {
-    if (enter == ((event - 1) | 1)) return true;
-  }
-  return false;
-}
 AUTOSTAMP_BOTH static constexpr bool is_lean_kernel(unsigned slot) {
   for (unsigned kernel : lean_kernels) {
     if (kernel == slot) return true;
@@ -175,7 +164,6 @@ AUTOSTAMP_BOTH static constexpr bool is_lean(unsigned event) {
 #else
 AUTOSTAMP_BOTH static constexpr bool is_lean_kernel(unsigned) { return false; }
 AUTOSTAMP_BOTH static constexpr bool is_lean(unsigned) { return false; }
-AUTOSTAMP_BOTH static constexpr bool is_roomy(unsigned) { return false; }
 #endif
 
 /// Where a launch records: all zero for nowhere. `block` is the index of the one CTA that records. Where several do, block_z is no

@@ -17,7 +17,6 @@ namespace autostamp {
 ///                   in other threads than lane 0 of a warp
 ///   autostamp_end   number of the first record that the lane has no place for, with the same bit; 0 where nothing is recorded
 ///   autostamp_slot  address of the slot, a constant
-///   autostamp_base  address of the region, for stamps of warps that have registers to spare
 ///   autostamp_room  every record of this thread did fit, and so does the next
 ///   autostamp_own   this thread writes the records of the stamp at hand
 template <unsigned Signature>
@@ -42,15 +41,14 @@ struct Lane<Signature, true> {
     }
     asm volatile(
         ".reg .b32 autostamp_next, autostamp_end;\n\t"
-        ".reg .b64 autostamp_slot, autostamp_base;\n\t"
+        ".reg .b64 autostamp_slot;\n\t"
         ".reg .pred autostamp_room, autostamp_own;\n\t"
         "mov.b32 autostamp_next, %0;\n\t"
         "mov.b32 autostamp_end, %1;\n\t"
         "mov.b64 autostamp_slot, %2;\n\t"
-        "mov.b64 autostamp_base, %3;\n\t"
         "setp.ne.u32 autostamp_room, %1, 0;\n\t"
         "setp.ne.u32 autostamp_own, %1, %1;" ::"r"(next),
-        "r"(end), "l"(__cvta_generic_to_constant(&slot)), "l"(slot.region)
+        "r"(end), "l"(__cvta_generic_to_constant(&slot))
         : "memory");
 #else
     (void)name;
@@ -99,15 +97,10 @@ namespace lean {
   "ld.const.v2.u32 {lo, hi}, [b];\n\t"            \
   "mad.lo.u32 lo, autostamp_next, 8, lo;\n\t"     \
   "mov.b64 a, {lo, hi};\n\t"
-// The same with the base in registers, or as an operand, of warps that have registers to spare.
-#define AUTOSTAMP_LEAN_ROOMY_PLACE_               \
-  "and.b32 z, autostamp_next, 0x7fffffff;\n\t"    \
-  "mad.wide.u32 a, z, 8, autostamp_base;\n\t"
-#define AUTOSTAMP_LEAN_ROOMY_LANE0_ "mad.wide.u32 a, autostamp_next, 8, autostamp_base;\n\t"
 // The clock first, for the place takes a while. Before the exit of a wait that the warp may run ahead of comes a store that marks
 // the record unused (docs/adr/0009), and so the place.
-#define AUTOSTAMP_LEAN_SOON_(place) AUTOSTAMP_LEAN_CLOCK_ place
-#define AUTOSTAMP_LEAN_DEFERRED_(place) place "@p st.volatile.global.b32 [a+4], 0;\n\t" AUTOSTAMP_LEAN_CLOCK_
+#define AUTOSTAMP_LEAN_SOON_ AUTOSTAMP_LEAN_CLOCK_ AUTOSTAMP_LEAN_PLACE_
+#define AUTOSTAMP_LEAN_DEFERRED_ AUTOSTAMP_LEAN_PLACE_ "@p st.volatile.global.b32 [a+4], 0;\n\t" AUTOSTAMP_LEAN_CLOCK_
 // The payload goes to its place in a way that ptxas does not take for a shift: that, it would keep from one stamp to the next.
 #define AUTOSTAMP_LEAN_WORD_ "shf.l.wrap.b32 w, 0, %1, 13;\n\tadd.u32 w, w, %0;\n\t"
 #define AUTOSTAMP_LEAN_ADVANCE_(who)                          \
@@ -120,6 +113,12 @@ namespace lean {
                AUTOSTAMP_LEAN_WORD_ "@p st.global.v2.b32 [a], {c, w};\n\t"                                    \
                "setp.ge.s32 q, autostamp_next, 0;\n\t" AUTOSTAMP_LEAN_ADVANCE_("q") ::"n"(Event), "r"(payload) \
                : "memory")
+// Lane 0 writes or, where it is not active, the threads that are.
+#define AUTOSTAMP_LEAN_OWN_                  \
+  "activemask.b32 z;\n\t"                    \
+  "and.b32 z, z, 1;\n\t"                     \
+  "setp.ge.s32 p, autostamp_next, 0;\n\t"    \
+  "setp.eq.or.u32 autostamp_own, z, 0, p;\n\t"
 // Any threads. Two stores, for one of both words would need registers side by side. The second makes the record valid.
 #define AUTOSTAMP_LEAN_OWNED_(place, find, word)                        \
   "and.pred p, autostamp_own, autostamp_room;\n\t" place                \
@@ -129,60 +128,41 @@ namespace lean {
 /// Any stamp that the whole warp executes, or lane 0 alone.
 template <unsigned Event, bool IsDeferred>
 __device__ __forceinline__ void warp_stamp(unsigned payload) {
-  if constexpr (IsDeferred && is_roomy(Event)) {
-    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_DEFERRED_(AUTOSTAMP_LEAN_ROOMY_LANE0_));
-  } else if constexpr (is_roomy(Event)) {
-    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_SOON_(AUTOSTAMP_LEAN_ROOMY_LANE0_));
-  } else if constexpr (IsDeferred) {
-    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_DEFERRED_(AUTOSTAMP_LEAN_PLACE_));
+  if constexpr (IsDeferred) {
+    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_DEFERRED_);
   } else {
-    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_SOON_(AUTOSTAMP_LEAN_PLACE_));
+    AUTOSTAMP_LEAN_WARP_(AUTOSTAMP_LEAN_SOON_);
   }
 }
-
-// Lane 0 writes or, where it is not active, the threads that are.
-#define AUTOSTAMP_LEAN_OWN_                  \
-  "activemask.b32 z;\n\t"                    \
-  "and.b32 z, z, 1;\n\t"                     \
-  "setp.ge.s32 p, autostamp_next, 0;\n\t"    \
-  "setp.eq.or.u32 autostamp_own, z, 0, p;\n\t"
-#define AUTOSTAMP_LEAN_ENTER_(place)                                                                                   \
-  asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWN_                                                               \
-               AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_(place), AUTOSTAMP_LEAN_WORD_, "w") ::"n"(Event), "r"(payload) \
-               : "memory")
-#define AUTOSTAMP_LEAN_EXIT_(own, place) \
-  asm volatile(AUTOSTAMP_LEAN_BEGIN_ own AUTOSTAMP_LEAN_OWNED_(place, "", "%0") ::"n"(Event) : "memory")
-#define AUTOSTAMP_LEAN_EXITS_(own)                                                  \
-  if constexpr (IsDeferred && is_roomy(Event)) {                                    \
-    AUTOSTAMP_LEAN_EXIT_(own, AUTOSTAMP_LEAN_DEFERRED_(AUTOSTAMP_LEAN_ROOMY_PLACE_)); \
-  } else if constexpr (is_roomy(Event)) {                                           \
-    AUTOSTAMP_LEAN_EXIT_(own, AUTOSTAMP_LEAN_SOON_(AUTOSTAMP_LEAN_ROOMY_PLACE_));   \
-  } else if constexpr (IsDeferred) {                                                \
-    AUTOSTAMP_LEAN_EXIT_(own, AUTOSTAMP_LEAN_DEFERRED_(AUTOSTAMP_LEAN_PLACE_));     \
-  } else {                                                                          \
-    AUTOSTAMP_LEAN_EXIT_(own, AUTOSTAMP_LEAN_SOON_(AUTOSTAMP_LEAN_PLACE_));         \
-  }
 
 /// The enter of a wait, or a signal, by any threads of a warp.
 template <unsigned Event>
 __device__ __forceinline__ void enter(unsigned payload) {
-  if constexpr (is_roomy(Event)) {
-    AUTOSTAMP_LEAN_ENTER_(AUTOSTAMP_LEAN_ROOMY_PLACE_);
-  } else {
-    AUTOSTAMP_LEAN_ENTER_(AUTOSTAMP_LEAN_PLACE_);
-  }
+  asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_, AUTOSTAMP_LEAN_WORD_, "w") ::"n"(Event),
+               "r"(payload)
+               : "memory");
 }
 
 /// The exit of a wait, written by the threads that wrote its enter.
 template <unsigned Event, bool IsDeferred>
 __device__ __forceinline__ void leave() {
-  AUTOSTAMP_LEAN_EXITS_("")
+  if constexpr (IsDeferred) {
+    asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_DEFERRED_, "", "%0") ::"n"(Event) : "memory");
+  } else {
+    asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWNED_(AUTOSTAMP_LEAN_SOON_, "", "%0") ::"n"(Event) : "memory");
+  }
 }
 
 /// The exit of a wait whose enter has no stamp.
 template <unsigned Event, bool IsDeferred>
 __device__ __forceinline__ void alone() {
-  AUTOSTAMP_LEAN_EXITS_(AUTOSTAMP_LEAN_OWN_)
+#define AUTOSTAMP_LEAN_ALONE_(place)                                                                              \
+  asm volatile(AUTOSTAMP_LEAN_BEGIN_ AUTOSTAMP_LEAN_OWN_ AUTOSTAMP_LEAN_OWNED_(place, "", "%0") ::"n"(Event) : "memory")
+  if constexpr (IsDeferred) {
+    AUTOSTAMP_LEAN_ALONE_(AUTOSTAMP_LEAN_DEFERRED_);
+  } else {
+    AUTOSTAMP_LEAN_ALONE_(AUTOSTAMP_LEAN_SOON_);
+  }
 }
 
 }  // namespace lean

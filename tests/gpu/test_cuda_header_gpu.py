@@ -44,7 +44,6 @@ HEADER = f"""\
 #ifdef LEAN
 #define AUTOSTAMP_UNIT_LEAN_KERNELS 0, 1, 2, 3, 4
 #define AUTOSTAMP_UNIT_LEAN_EVENTS 1, 3, 5, 7, 9, 11, 13, 15, 17, 19
-#define AUTOSTAMP_UNIT_LEAN_ROOMY 5, 7, 11, 19
 #endif
 """
 FLAGS = {

@@ -139,7 +139,6 @@ def test_both_switches_define_the_same_macros():
     internal = {
         "AUTOSTAMP_IS_ON",
         "AUTOSTAMP_UNIT_LAUNCHES",
-        "AUTOSTAMP_UNIT_LEAN_ROOMY",
         "AUTOSTAMP_EVENT",
         "AUTOSTAMP_SLOT",
         "AUTOSTAMP_SIGNATURE",

@@ -112,21 +112,6 @@ def test_a_stamp_has_one_form_in_all_kernels_that_come_to_it():
     ]
 
 
-def test_roles_that_take_registers_need_not_be_sparing():
-    text = f"""\
-__global__ void work(int* out) {{
-  if (threadIdx.x / 128 == 0) {{  // producer warpgroup
-    {DEC.format(24, "")} __syncthreads();
-  }} else {{  // consumer warpgroup
-    __syncthreads(); wgmma(out);
-  }}
-}}
-"""
-    project = instrument({PATH: text.encode()})
-    assert [site.role for site in project.stamped[PATH].file.sites] == ["load", "mma"]
-    assert lean_lines(project)[1:] == ["#define AUTOSTAMP_UNIT_LEAN_EVENTS 1, 3", "#define AUTOSTAMP_UNIT_LEAN_ROOMY 3"]
-
-
 def test_a_parameter_that_is_asked_for_comes_first():
     few = ("few", DEC.format(24, ""), "__syncthreads();")
     assert forms(stamped(few, carrier=Carrier.PARAM)) == {"few": (False, "param")}

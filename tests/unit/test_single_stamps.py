@@ -85,7 +85,7 @@ __global__ void k(unsigned long long* bar, int* flag) {
 
 
 def test_the_table_of_a_kernel_of_cuda_cpp_has_the_stamps_that_are_there():
-    path = Path("/work/k.cu")
+    path = Path("/src/k.cu")
     whole = instrument({path: CUDA}, {}, CudaOptions()).changed[path].file
     forms = {3: Form.ENTER, 5: Form.EXIT}
     placed = tuple((site_key(whole, site), forms[site.span.line]) for site in whole.sites if site.span.line in forms)

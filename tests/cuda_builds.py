@@ -27,6 +27,7 @@ from autostamp.runtime.manifest_file import read_manifest
 
 ROOT = Path(__file__).parents[1]
 SM_90A = ("-gencode", "arch=compute_90a,code=sm_90a")
+SM_100A = ("-gencode", "arch=compute_100a,code=sm_100a")
 TIMEOUT_S = 1800
 
 MODES = ("clean", "off", "stamped", "copies")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuda_builds import ROOT, SM_90A, Builds, build
+from tests.cuda_builds import ROOT, SM_90A, SM_100A, Builds, build
 
 if shutil.which("nvcc") is None:
     pytest.skip("nvcc is not installed", allow_module_level=True)
@@ -20,7 +20,8 @@ TWINS = tomllib.loads((FOLDER / "twins.toml").read_text())
 EXIT = {"slow": 0, "wrong": 1, "launch-error": 2, "hang": 3}
 """Exit status of a twin by its symptom, as watchdog.cuh says."""
 
-OPTIONS = (*SM_90A, "-std=c++17", "-O3", "-Xcompiler=-Wall,-Wextra")
+FLAGS = ("-std=c++17", "-O3", "-Xcompiler=-Wall,-Wextra")
+OPTIONS = (*SM_90A, *FLAGS)
 
 
 @pytest.fixture(scope="module", params=TWINS)
@@ -61,6 +62,16 @@ def test_the_broken_kernel_compiles_without_a_word_and_is_stamped(builds):
     expected = {event for _, events in builds.sites() for event in events}
     # All but what stands in the branch that only the right twin takes.
     assert set() < set(kernel.written.events) <= expected
+
+
+def test_blackwell_too(name, tmp_path):
+    words = [*SM_100A, *FLAGS, str(FOLDER / f"{name}.cu")]
+    found = build(tmp_path / "builds", words, ("clean", "off", "stamped"))
+    assert found.cubin("off") == found.cubin("clean")
+    assert found.added_messages() == []
+    (kernel,) = found.kernels
+    assert kernel.spills == (0, 0)
+    assert kernel.written.events
 
 
 def test_the_right_twin_is_another_kernel(name, builds, tmp_path):

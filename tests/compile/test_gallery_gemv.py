@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuda_builds import ROOT, SM_90A, Builds, build
+from tests.cuda_builds import ROOT, SM_90A, SM_100A, Builds, build
 from tests.deferred_waits import early_clocks
 
 if shutil.which("nvcc") is None:
@@ -52,6 +52,16 @@ def test_stamps_change_no_sync_instruction(builds):
         # 16 of 145 core instructions change places there, 4 of 71 with two rows.
         assert kernel.report.schedule.distance < (0.12 if "ILi8E" in kernel.clean.kernel else 0.06)
         assert early_clocks(kernel.stamped.instructions) == []
+
+
+def test_blackwell_too(tmp_path):
+    words = [*SM_100A, "-std=c++17", "-O3", str(SOURCE)]
+    found = build(tmp_path / "builds", words, ("clean", "off", "stamped"))
+    assert found.cubin("off") == found.cubin("clean")
+    assert found.added_messages() == []
+    for kernel in found.kernels:
+        assert kernel.changed == {}
+        assert kernel.spills == (0, 0)
 
 
 def test_sites_and_roles(builds):

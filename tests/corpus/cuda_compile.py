@@ -22,11 +22,15 @@ from pathlib import Path
 from autostamp.passes.safety import Limits
 from tests.cuda_builds import ROOT, SM_90A, BuildError, Builds, Kernel, build
 
-FLASH_INSTANCE = "hopper/instantiations/flash_fwd_hdim128_fp16_sm90.cu"
+FLASH_INSTANCE = "flash_fwd_hdim128_fp16_split_sm90"
+"""Of its instances one whose producer has a register to spare: README.md says what others spill (--flash-instance names one)."""
+
 FLASH_WITHOUT = (
     *("APPENDKV", "BACKWARD", "CLUSTER", "FP8", "LOCAL", "PACKGQA", "PAGEDKV", "SM8x", "SOFTCAP", "SPLIT", "VARLEN"),
 )
-"""hopper/setup.py turns each of these off by a FLASHATTENTION_DISABLE_ variable: what stays is causal and not."""
+"""hopper/setup.py turns each of these off by a FLASHATTENTION_DISABLE_ variable: what stays is causal and not, and what an
+instance is for.
+"""
 
 FLASH_FLAGS = (
     *("-O3", "-std=c++17", "--use_fast_math", "--expt-relaxed-constexpr", "--expt-extended-lambda", "-DNDEBUG"),
@@ -119,6 +123,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--skip", action="append", default=[], metavar="TERM", help="sites to leave out (--skip of nvcc)"
     )
+    parser.add_argument(
+        "--flash-instance",
+        default=FLASH_INSTANCE,
+        metavar="NAME",
+        help="of hopper/instantiations (default %(default)s)",
+    )
     parser.add_argument("--no-payload", action="store_true", help="records without operands (AUTOSTAMP_NO_PAYLOAD)")
     parser.add_argument("--out", type=Path, help="keep cubins, PTX and logs here")
     return parser
@@ -137,8 +147,9 @@ def _units(options: argparse.Namespace, out: Path) -> Iterator[Unit]:
         includes = (f"-I{options.deepgemm}/deep_gemm/include", cutlass)
         yield Unit("DeepGEMM-bf16", (*SM_90A, *DEEPGEMM_FLAGS, *includes, str(code)))
     if options.flash_attention:
-        without = [f"-DFLASHATTENTION_DISABLE_{name}" for name in FLASH_WITHOUT]
-        source = options.flash_attention / FLASH_INSTANCE
+        parts = options.flash_instance.upper().split("_")
+        without = [f"-DFLASHATTENTION_DISABLE_{name}" for name in FLASH_WITHOUT if name.removesuffix("KV") not in parts]
+        source = options.flash_attention / "hopper" / "instantiations" / f"{options.flash_instance}.cu"
         includes = (f"-I{options.flash_attention}/hopper", cutlass)
         yield Unit("FlashAttention-3", (*SM_90A, *FLASH_FLAGS, *without, *includes, str(source)))
 

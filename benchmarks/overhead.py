@@ -10,7 +10,8 @@ are the median of the rounds' ratios with its spread, and as a control the same 
 reported and the others still run. With --compile-only both builds are compiled, without a GPU, and only resources are shown.
 With --placement FILE the sets of a placement are measured beside the run with all sites, each in a process of its own; with
 --set N as well, that set alone. With --program NAME=CLEAN,STAMPED[,ARGUMENT...] native programs are timed instead (see
-overhead_programs.py): each time is one run of a build that `autostamp nvcc` or plain nvcc made beforehand.
+overhead_programs.py): each time is one run of a build that `autostamp nvcc` or plain nvcc made beforehand. With --cuda these are
+the bundled programs of CUDA C++, which are built first.
 
 Exit status: 0 done, 1 a case failed or outputs differ, 2 wrong usage, 3 no GPU or no torch.
 """
@@ -39,7 +40,7 @@ from autostamp.model.options import InstrumentOptions, RecordOptions, Selection
 from autostamp.runtime import devices, machine
 from autostamp.runtime.buffer import NoMemory
 from autostamp.runtime.placement_file import read_placement, selection_of
-from benchmarks import overhead_programs, overhead_replays
+from benchmarks import overhead_cuda, overhead_programs, overhead_replays
 from benchmarks.overhead_cases import TARGETS, Builds, Case, TorchMemory, all_cases
 from benchmarks.overhead_resources import resources_of
 from benchmarks.overhead_statistics import Comparison, compare, table
@@ -56,8 +57,10 @@ COMPILE_ONLY = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit status."""
     options = _parser().parse_args(arguments)
+    if options.cuda:
+        return _run_bundled(options)
     if options.program:
-        return _run_programs(options)
+        return _run_programs(options.program, options)
     if options.placement and not options.set:
         return _run_replays(options)
     cases = [case for case in all_cases(is_real=not options.compile_only) if _is_chosen(case.name, options.case)]
@@ -74,8 +77,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(cases, options)
 
 
-def _run_programs(options: argparse.Namespace) -> int:
-    results = [overhead_programs.measure(program, options.rounds) for program in options.program]
+def _run_bundled(options: argparse.Namespace) -> int:
+    if options.list:
+        print("\n".join(each.name for each in overhead_cuda.BUNDLED))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
+        try:
+            programs = overhead_cuda.built(Path(folder), lambda name: _is_chosen(name, options.case))
+        except (OSError, overhead_cuda.CannotBuildError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 3
+        if not programs:
+            print("error: no program has such a name; --list shows them", file=sys.stderr)
+            return 2
+        if options.compile_only:
+            print("\n".join(f"{each.name}: built clean and stamped" for each in programs))
+            return 0
+        return _run_programs(programs, options)
+
+
+def _run_programs(programs: Sequence[overhead_programs.Program], options: argparse.Namespace) -> int:
+    results = [overhead_programs.measure(program, options.rounds) for program in programs]
     gpu = ", ".join(found.name for found in devices.find_gpus()[0][:1])
     print(report(gpu, results, []))
     _write(options, gpu, results, [])
@@ -233,6 +255,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--program", action="append", type=overhead_programs.Program.of, metavar="NAME=CLEAN,STAMPED[,ARGUMENT...]"
     )
+    parser.add_argument("--cuda", action="store_true", help="the bundled programs of CUDA C++, built with nvcc first")
     parser.add_argument("--only", action="append", default=[], metavar="TERM", help="stamp only sites that match")
     parser.add_argument("--skip", action="append", default=[], metavar="TERM", help="leave out sites that match")
     parser.add_argument("--placement", type=Path, metavar="FILE", help="measure its sets, and all sites in one run")

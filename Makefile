@@ -6,6 +6,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 FLASH_VENV := .venv-flash
 PIP := -m pip --disable-pip-version-check --quiet
+# One more than there are cores, for tests wait for compilers; and a module's tests on one worker, which builds once what they share.
+SPREAD := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadscope
 
 .PHONY: demo test test-flash test-cutlass lint corpus web web-check clean
 .DELETE_ON_ERROR:
@@ -14,7 +16,7 @@ demo: $(VENV)/.ready
 	$(VENV)/bin/autostamp demo
 
 test: $(VENV)/.ready
-	$(VENV)/bin/python -m pytest -n auto --ignore=tests/flash --ignore=tests/cutlass
+	$(VENV)/bin/python -m pytest $(SPREAD) --ignore=tests/flash --ignore=tests/cutlass
 
 test-flash: $(FLASH_VENV)/.ready
 	$(FLASH_VENV)/bin/python -m pytest -n auto tests/flash

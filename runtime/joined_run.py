@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from autostamp.diagnostics import AutostampError
@@ -22,9 +21,11 @@ from autostamp.model.replay import REPLAYS_SCHEMA, Replays
 from autostamp.model.trace import Lane, Trace
 from autostamp.runtime.encode import encode_region
 from autostamp.runtime.regions import Recorded
+from autostamp.runtime.versioned_json import VersionedJson
 
 REPLAYS_NAME: Final = "replays.json"
 COLUMNS_NAME: Final = "replays.npz"
+_FILE: Final = VersionedJson(Replays, REPLAYS_SCHEMA, "AS8128")
 _STEP: Final = 16
 """Capacities are multiples of it."""
 
@@ -78,8 +79,7 @@ def files_of(replays: Replays, traces: Sequence[Trace]) -> dict[str, bytes]:
         replay=np.array([number for lane in lanes for number in lane.replays], np.uint16),
         error=np.array([error for lane in lanes for error in lane.errors], np.int32),
     )
-    text = msgspec.json.format(msgspec.json.encode(replays, order="deterministic"), indent=1) + b"\n"
-    return {REPLAYS_NAME: text, COLUMNS_NAME: packed.getvalue()}
+    return {REPLAYS_NAME: _FILE.encode(replays), COLUMNS_NAME: packed.getvalue()}
 
 
 def read_replays(folder: Path) -> Replays | None:
@@ -87,14 +87,7 @@ def read_replays(folder: Path) -> Replays | None:
     path = folder / REPLAYS_NAME
     if not path.is_file():
         return None
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=Replays, strict=True)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise AutostampError.of("AS8128", path=path, detail=str(error)) from error
-    if found.schema_version != REPLAYS_SCHEMA:
-        detail = f"it has schema version {found.schema_version}, this autostamp reads {REPLAYS_SCHEMA}"
-        raise AutostampError.of("AS8128", path=path, detail=detail)
-    return found
+    return _FILE.read(path)
 
 
 def with_origins(folder: Path, traces: Sequence[Trace]) -> tuple[Trace, ...]:

@@ -5,44 +5,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from autostamp.diagnostics import AutostampError
 from autostamp.model.options import Selection
 from autostamp.model.placement import PLACEMENT_SCHEMA, Placement
+from autostamp.runtime.versioned_json import VersionedJson
 
 PLACEMENT_FILE: Final = "placement.json"
 
 
 def encode(placement: Placement) -> bytes:
     """Indented JSON, fields in the order of the types, with a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(placement, order="deterministic"), indent=1) + b"\n"
+    return _FILE.encode(placement)
 
 
 def decode(data: bytes, path: str = PLACEMENT_FILE) -> Placement:
     """Parse a placement; nothing is coerced. Raises AS8101, naming `path`, for anything but one of this version."""
-    try:
-        version = msgspec.json.decode(data, type=dict[str, Any]).get("schema_version")
-        if version != PLACEMENT_SCHEMA:
-            detail = f"it has schema version {version}, this autostamp reads {PLACEMENT_SCHEMA}"
-            raise AutostampError.of("AS8101", path=path, detail=detail)
-        found = msgspec.json.decode(data, type=Placement, strict=True)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise AutostampError.of("AS8101", path=path, detail=str(error)) from error
-    for detail in _faults(found):
-        raise AutostampError.of("AS8101", path=path, detail=detail)
-    return found
+    return _FILE.decode(data, path)
 
 
 def read_placement(path: Path) -> Placement:
     """Read a placement file; raises AS8101 when it cannot be read or is not one."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise AutostampError.of("AS8101", path=path, detail=error.strerror or str(error)) from error
-    return decode(data, str(path))
+    return _FILE.read(path)
 
 
 def write_placement(path: Path, placement: Placement) -> None:
@@ -71,3 +56,6 @@ def _faults(found: Placement) -> Iterable[str]:
             yield f"set {each.number} names a site twice"
         if not set(each.anchors) <= set(keys):
             yield f"an anchor of set {each.number} is not among its sites"
+
+
+_FILE: Final = VersionedJson(Placement, PLACEMENT_SCHEMA, "AS8101", _faults)

@@ -8,16 +8,14 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from autostamp import __version__
-from autostamp.diagnostics import AutostampError
 from autostamp.model.budget import Budget, Prediction
 from autostamp.model.manifest import Manifest
 from autostamp.model.prediction_file import PREDICTION_SCHEMA, PredictionFile
 from autostamp.runtime.manifest_file import write_whole
+from autostamp.runtime.versioned_json import VersionedJson
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -52,31 +50,17 @@ def digest_of_sources(manifest: Manifest) -> str:
 
 def encode(prediction: PredictionFile) -> bytes:
     """Indented JSON, fields in the order of the types, with a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(prediction, order="deterministic"), indent=1) + b"\n"
+    return _FILE.encode(prediction)
 
 
 def decode(data: bytes, path: str = "prediction") -> PredictionFile:
     """Parse a prediction; nothing is coerced. Raises AS7125, naming `path`, for anything but one of this version."""
-    try:
-        version = msgspec.json.decode(data, type=dict[str, Any]).get("schema_version")
-        if version != PREDICTION_SCHEMA:
-            detail = f"it has schema version {version}, this autostamp reads {PREDICTION_SCHEMA}"
-            raise AutostampError.of("AS7125", path=path, detail=detail)
-        found = msgspec.json.decode(data, type=PredictionFile, strict=True)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise AutostampError.of("AS7125", path=path, detail=str(error)) from error
-    for detail in _faults(found):
-        raise AutostampError.of("AS7125", path=path, detail=detail)
-    return found
+    return _FILE.decode(data, path)
 
 
 def read_prediction(path: Path) -> PredictionFile:
     """Read a prediction file; raises AS7125 when it cannot be read or is not one."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise AutostampError.of("AS7125", path=path, detail=error.strerror or str(error)) from error
-    return decode(data, str(path))
+    return _FILE.read(path)
 
 
 def write_prediction(path: Path, prediction: PredictionFile) -> None:
@@ -97,3 +81,6 @@ def _faults(found: PredictionFile) -> Iterable[str]:
         yield "machine and kernel differ between the file, its budget and its prediction"
     if found.prediction.period <= 0:
         yield f"a period of {found.prediction.period:g} cycles"
+
+
+_FILE: Final = VersionedJson(PredictionFile, PREDICTION_SCHEMA, "AS7125", _faults)

@@ -332,3 +332,13 @@ def test_a_joined_run_compares_with_another(bench: Bench, capsys: pytest.Capture
     assert run() == 0
     assert main(["diff", "FIRST", "RUN"]) == 0
     assert "ring" in capsys.readouterr().out
+
+
+def test_origins_of_another_version_are_refused_by_their_version(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before their fields are looked at: those of another version may have other names."""
+    assert run() == 0
+    Path("RUN/replays.json").write_text('{"schema_version": 99, "a_field_to_come": 1}')
+    assert main(["summary", "RUN"]) == 1
+    assert "it has schema version 99" in capsys.readouterr().err

@@ -18,11 +18,6 @@ def replay_lines(replays: Replays) -> tuple[str, ...]:
     return tuple(_lines(replays))
 
 
-def replay_notes(replays: Replays) -> tuple[str, ...]:
-    """The same as sentences of the document's notes, each for itself."""
-    return tuple(line.strip() for line in _lines(replays))
-
-
 def replays_object(replays: Replays) -> dict[str, Any]:
     """Everything as an object that JSON can hold. Times of a set that was not timed are null."""
     found: dict[str, Any] = asdict(replays)

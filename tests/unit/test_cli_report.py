@@ -131,7 +131,7 @@ def test_one_kernel_can_be_chosen(tmp_path, monkeypatch):
     both, one = (json.loads((tmp_path / name).read_text()) for name in ("both.json", "one.json"))
     assert [timeline["kernel"] for timeline in both["timelines"]] == ["ring", "other"]
     assert [timeline["kernel"] for timeline in one["timelines"]] == ["other"]
-    assert all(note.startswith(("ring CTA", "other CTA", "the original")) for note in both["notes"])
+    assert all(note.startswith(("all 2 timelines: ", "ring CTA", "other CTA", "the original")) for note in both["notes"])
 
 
 def test_the_window_of_the_picture(run, tmp_path, capsys):

@@ -10,18 +10,10 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any, Final
 
+from autostamp.runtime.cuda.held_stream import held
+
 BATCH: Final = 10
 """Launches between two events."""
-HOLD_CYCLES: Final = 8_000_000
-"""How long the stream is held, some 4 ms: the host puts a batch into it in less."""
-
-_HOLD: Final = r"""
-extern "C" __global__ void hold(long long cycles) {
-  const long long begin = clock64();
-  while (clock64() - begin < cycles) {}
-}"""
-
-
 LATE: Final = "the launches waited for the host"
 """Printed where the stream ran dry: then the host's time is in the figure, as it is where a tool waits for each launch."""
 
@@ -34,19 +26,18 @@ def us_per_launch(launch: Callable[[Any], None], launches: int) -> float:
     import cupy
 
     stream = cupy.cuda.get_current_stream()
-    hold = cupy.RawKernel(_HOLD, "hold")
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
     launch(stream)
     times = []
     is_late = False
     for _ in range(max(1, launches // BATCH)):
-        hold((1,), (1,), (cupy.int64(HOLD_CYCLES),), stream=stream)
-        start.record(stream)
-        for _ in range(BATCH):
-            launch(stream)
-        stop.record(stream)
-        is_late |= bool(start.done)
+        with held(stream) as hold:
+            start.record(stream)
+            for _ in range(BATCH):
+                launch(stream)
+            stop.record(stream)
         stop.synchronize()
+        is_late |= hold.is_late
         times.append(1e3 * cupy.cuda.get_elapsed_time(start, stop) / BATCH)
     if is_late:
         print(LATE, flush=True)

@@ -107,7 +107,7 @@ def command(
     macros = {key: value if equals else "1" for key, equals, value in (macro.partition("=") for macro in defines)}
     shape, text = Shape(grid, block, smem, cluster), file.read_bytes()
     shape.check()
-    prototype = read_prototype(file, text, name, includes, macros)
+    prototype = read_prototype(file, text, name, includes, macros, nvcc.tensor_map_alignment())
     bound = arguments.bind(prototype, texts, seed)
     options = config.load(Path.cwd(), only, skip)
     nvcc.find()

@@ -30,7 +30,9 @@ _DROPPED: Final = re.compile(
 _ALIGNED: Final = re.compile(
     r"\b(?:alignas|__align__)\s*(?=\()|\b__attribute__\s*\(\s*\(\s*(?:__)?aligned(?:__)?\s*(?=\()"
 )
-_QUALIFIED: Final = re.compile(r"(?:::\s*|\b)[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)+|::\s*[A-Za-z_]\w*")
+_QUALIFIED: Final = re.compile(
+    r"(?:::\s*|\b)(?!(?:const|volatile|struct|enum)\b)[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)+|::\s*[A-Za-z_]\w*"
+)
 _NAME: Final = re.compile(r"\b[A-Za-z_]\w*\b")
 _STANDARD: Final = re.compile(r"(?:::)?(?:cuda::)?std::")
 _KEYWORDS: Final = frozenset({
@@ -138,8 +140,9 @@ class TypeNames:
         return " ".join(words), {v: k for k, v in names.items()}
 
     def _is_type(self, name: str, scope: Scope) -> bool:
-        known = (c_types.BUILTIN, c_types.HANDLES, c_types.TENSOR_MAPS)
-        return self._find(self._types, name, scope) is not None or any(name in names for names in known)
+        if self._find(self._types, name, scope) is not None or name in c_types.BUILTIN or name in c_types.HANDLES:
+            return True
+        return name.removeprefix("::") in c_types.TENSOR_MAPS
 
     def _unknown_type(self, text: str, names: Mapping[str, str], scope: Scope) -> str:
         """The name that ought to be a type: one that another name follows and that nothing declares."""

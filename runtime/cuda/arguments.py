@@ -47,6 +47,8 @@ _BYTES: Final = ("char", "unsigned char")
 
 _AXES: Final = "xyzw"
 
+_MAP: Final = "CUtensorMap"
+
 _UNTYPED: Final = Pointer(None, is_const=False)
 """What stands for the pointer of an array that only maps reach."""
 
@@ -153,8 +155,8 @@ class _Binder:
             self._where = position_of(parameter.place)
             self._fill(parameter.name, parameter.type, 0, _default(parameter))
         arrays = [self._array_of(wanted) for wanted in self._wanted_maps]
-        if self._unused:
-            self._refuse_unknown(min(self._unused))
+        if unknown := self._unknown():
+            self._refuse_unknown(min(unknown))
         if self._missing:
             missing = ", ".join(self._missing)
             where = position_of(self._prototype.place)
@@ -173,6 +175,12 @@ class _Binder:
             for at, (parameter, data) in enumerate(zip(self._prototype.parameters, self._data, strict=True))
         )
         return Arguments(values, buffers)
+
+    def _unknown(self) -> set[str]:
+        """Names that were given and that the kernel does not have. An array may be meant for a map that is missing."""
+        if not any(missing.endswith(f"({_MAP})") for missing in self._missing):
+            return self._unused
+        return {name for name in self._unused if not isinstance(self._given[name], ArraySpec)}
 
     def _refuse_unknown(self, name: str) -> NoReturn:
         names = [each for parameter in self._prototype.parameters for each in _names(parameter.name, parameter.type)]
@@ -200,7 +208,7 @@ class _Binder:
                 if isinstance(spec, MapSpec):
                     self._wanted_maps.append(_WantedMap(name, spec, len(self._data) - 1, offset, self._where))
                 elif spec is None:
-                    self._missing.append(f"{name} (CUtensorMap)")
+                    self._missing.append(f"{name} ({_MAP})")
                 else:
                     self._misfit(name, "it is a tensor map", f"Give '{name}=map(f32[1024,1024],box=[64,32])'.")
             case Vector():

@@ -154,12 +154,13 @@ def _map(inside: str, text: str) -> MapSpec:
     first, *parts = _items(inside) or [""]
     if not first:
         raise unreadable(text, "map", "a map needs an array: the name of another argument, or f32[1024,1024]")
-    if _NAME.fullmatch(first):
-        return MapSpec(first, read_options(parts, text, _length))
+    options = read_options(parts, text, _length)
+    if _NAME.fullmatch(first) and first.partition("[")[0] not in NUMBERS:  # p.maps[0], not f32[4]
+        return MapSpec(first, options)
     array = read_spec(first, text)
     if not isinstance(array, ArraySpec):
         raise unreadable(text, first, f"{first!r} is neither an array nor the name of one")
-    return MapSpec(array, read_options(parts, text, _length))
+    return MapSpec(array, options)
 
 
 def _array(match: re.Match[str], text: str) -> ArraySpec:

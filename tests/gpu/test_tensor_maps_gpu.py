@@ -176,25 +176,6 @@ def test_a_box_inside(device, tmp_path):
     assert found.tolist() == np.arange(5 * 6 * 8).reshape(5, 6, 8)[1:3, 2:5, 4:8].tolist()
 
 
-def test_a_box_across_the_borders_is_filled_with_zeros(device, tmp_path):
-    found = boxed(device, tmp_path, (-1, 4, -2), "i32", "box=[2,3,4]")
-    expected = np.zeros((2, 3, 4), np.int32)
-    expected[1, :2, 2:] = np.arange(5 * 6 * 8).reshape(5, 6, 8)[0, 4:6, 0:2]
-    assert found.tolist() == expected.tolist()
-
-
-def test_a_box_across_the_borders_is_filled_with_nan(device, tmp_path):
-    found = boxed(device, tmp_path, (4, 0, 0), "f32", "box=[2,3,4],fill=nan")
-    assert found[0].tolist() == np.arange(4 * 48, 5 * 48).reshape(6, 8)[:3, :4].tolist()
-    assert np.isnan(found[1]).all()
-
-
-def test_steps(device, tmp_path):
-    """A box of 6 in steps of 2 holds 3 (cuTensorMapEncodeTiled, elementStrides)."""
-    found = boxed(device, tmp_path, (1, 0, 4), "i32", "box=[2,6,4],steps=[1,2,1]")
-    assert found.tolist() == np.arange(5 * 6 * 8).reshape(5, 6, 8)[1:3, 0:6:2, 4:8].tolist()
-
-
 ADDRESS = 1 << 32
 """A multiple of every granule. The driver looks at no memory."""
 

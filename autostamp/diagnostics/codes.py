@@ -159,6 +159,8 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS8007", "{array} differs between two launches of the clean kernel: {detail}", "Comparing says nothing here: make the kernel deterministic, or use --no-compare.", _FINDINGS),
     ("AS8008", "the {copy} kernel failed: {detail}", "Check --grid, --block, --smem and the sizes of the arrays; `compute-sanitizer` names the access.", _FINDINGS),
     ("AS8009", "there is no stamped copy of {kernel}: {detail}", "What there is comes from the clean kernel alone; nothing was recorded.", _FINDINGS),
+    ("AS8010", "the tensor map {name} cannot be made: {detail}", "Choose what cuTensorMapEncodeTiled takes; box and steps are in the order of the array's shape.", _USAGE),
+    ("AS8011", "the driver refuses the tensor map {name}: {detail}", "Tensor maps need a GPU of compute capability 9.0 and a driver of CUDA 12.0 or newer.", _FINDINGS),
     ("AS8101", "{path} is not a placement file: {detail}", "Give the file that `autostamp place -o` wrote.", _USAGE),
     ("AS8102", "{path} has no set {number} (it has {numbers})", "Choose one of its sets with --set.", _USAGE),
     ("AS8103", "{count} sites of the placement were not met: {keys}", "The sources changed since, or a module was not imported: run `autostamp place` again.", _FINDINGS),

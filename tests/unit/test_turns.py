@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that is started before its turn waits with its first kernel."""
+"""A program that is started before its turn compiles, and waits with its first launch."""
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -12,12 +15,64 @@ from autostamp.hooks import turns
 from autostamp.runtime.recorder import RECORDER
 
 
+class JitExecutor:
+    """Stands for the DSL's class of this name."""
+
+    launches: list[int]
+
+    def __init__(self) -> None:
+        self.launches = []
+
+    def run_compiled_program(self, number: int) -> int:
+        self.launches.append(number)
+        return number
+
+
 @pytest.fixture(autouse=True)
-def _entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def _entry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(RECORDER, "at_entry", lambda: None)
+    for module, _, _ in turns.LAUNCHES:
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    method = JitExecutor.run_compiled_program
+    yield
+    assert JitExecutor.run_compiled_program is method
 
 
-def test_the_first_kernel_waits_for_its_turn(tmp_path: Path) -> None:
+@pytest.fixture
+def executor(monkeypatch: pytest.MonkeyPatch) -> JitExecutor:
+    module = ModuleType("cutlass.base_dsl.jit_executor")
+    module.JitExecutor = JitExecutor  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return JitExecutor()
+
+
+def test_the_first_launch_waits_and_the_compilation_does_not(tmp_path: Path, executor: JitExecutor) -> None:
+    turn = tmp_path / "turn"
+    turns.wait_for(turn)
+    RECORDER.at_entry()
+    RECORDER.at_entry()
+    thread = threading.Thread(target=executor.run_compiled_program, args=(7,))
+    thread.start()
+    thread.join(0.1)
+    assert thread.is_alive()
+    assert executor.launches == []
+    turn.touch()
+    thread.join(10)
+    assert executor.launches == [7]
+
+
+def test_later_launches_do_not(tmp_path: Path, executor: JitExecutor) -> None:
+    turn = tmp_path / "turn"
+    turn.touch()
+    turns.wait_for(turn)
+    RECORDER.at_entry()
+    assert executor.run_compiled_program(1) == 1
+    turn.unlink()
+    RECORDER.at_entry()
+    assert executor.run_compiled_program(2) == 2
+
+
+def test_without_a_launch_to_hold_the_trace_waits(tmp_path: Path) -> None:
     turn = tmp_path / "turn"
     turns.wait_for(turn)
     passed = threading.Event()
@@ -34,17 +89,14 @@ def test_the_first_kernel_waits_for_its_turn(tmp_path: Path) -> None:
     assert passed.is_set()
 
 
-def test_later_kernels_do_not(tmp_path: Path) -> None:
-    turn = tmp_path / "turn"
-    turn.touch()
-    turns.wait_for(turn)
-    RECORDER.at_entry()
-    turn.unlink()
-    RECORDER.at_entry()
-
-
-def test_a_program_whose_parent_is_gone_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_whose_parent_is_gone_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: JitExecutor
+) -> None:
     turns.wait_for(tmp_path / "turn")
+    RECORDER.at_entry()
     monkeypatch.setattr(turns.os, "getppid", lambda: 1)
     with pytest.raises(SystemExit):
-        RECORDER.at_entry()
+        executor.run_compiled_program(1)
+    monkeypatch.undo()
+    (tmp_path / "turn").touch()
+    executor.run_compiled_program(1)

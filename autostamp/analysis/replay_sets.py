@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a replay set once it was timed: it is kept, split, or dropped."""
+"""Replay sets as they are run, and what their times say."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,24 +34,6 @@ class Trial:
     def own(self) -> tuple[tuple[str, Form], ...]:
         """Its sites that are no anchors."""
         return tuple(site for site in self.sites if site[0] not in self.anchors)
-
-
-def halves(trial: Trial, first: int, waits: Collection[str] = ()) -> tuple[Trial, ...]:
-    """Two sets with half of the sites each and all anchors, numbered `first` and the next; none where there is no half.
-
-    The halves of one wait are its stamps: one set has the enter, the other the exit. `waits` are the keys of waits.
-    """
-    own = trial.own
-    parts: tuple[tuple[tuple[str, Form], ...], ...]
-    if len(own) == 1 and own[0][0] in waits and own[0][1] is Form.BOTH:
-        parts = (((own[0][0], Form.ENTER),), ((own[0][0], Form.EXIT),))
-    elif len(own) < 2:
-        return ()
-    else:
-        middle = (len(own) + 1) // 2
-        parts = (own[:middle], own[middle:])
-    anchors = tuple(site for site in trial.sites if site[0] in trial.anchors)
-    return tuple(Trial(first + at, (*anchors, *part), trial.anchors) for at, part in enumerate(parts))
 
 
 def untried(placement: Placement) -> Trial | None:

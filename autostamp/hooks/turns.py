@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that are started before their turn: they import, prepare and compile, and the first launch waits for a file to appear."""
+"""Programs that are started before their turn: they import and compile, and the first launch waits for a file to appear."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def wait_for(turn: Path) -> None:
 
 
 def _before_launches(wait: Callable[[], None]) -> bool:
-    """Call `wait` before the first launch of whatever kind, and then leave the methods as they were; False where there are none."""
+    """Call `wait` before the first launch, and then leave the methods as they were; False where there are none."""
     held: list[tuple[Any, str, Any]] = []
 
-    def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-        def launch(*arguments: Any, **named: Any) -> Any:
+    def guarded(method: Callable[..., object]) -> Callable[..., object]:
+        def launch(*arguments: object, **named: object) -> object:
             wait()
             while held:
                 owner, name, original = held.pop()

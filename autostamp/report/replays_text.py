@@ -96,6 +96,6 @@ def _missing(uncovered: tuple[Uncovered, ...]) -> Iterator[str]:
         return
     yield f"  {len(uncovered)} sites are not covered:"
     for each in uncovered[:_MOST_MISSING]:
-        yield f"    {each.key.rpartition('@')[0]}: alone {each.cost} ({each.code})"
+        yield f"    {each.key.rpartition('@')[0]}: {each.cost} ({each.code})"
     if len(uncovered) > _MOST_MISSING:
         yield f"    and {len(uncovered) - _MOST_MISSING} more"

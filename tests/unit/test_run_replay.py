@@ -107,13 +107,14 @@ def run(*options: str) -> int:
 def test_clean_and_sets_run_there_and_back(bench: Bench) -> None:
     assert run() == 0
     sets = [{*ANCHORS, *own} for own in SETS]
-    assert bench.runs == [set(), *sets, *reversed(sets), *sets, *reversed(sets), set()]
+    # Twice until it is known what they cost, and so often again to have launches to join.
+    assert bench.runs == 2 * [set(), *sets, *reversed(sets), set()]
 
 
 def test_each_set_runs_as_often_as_it_is_told(bench: Bench) -> None:
     assert run("--runs", "3") == 0
     first, second = ({*ANCHORS, *own} for own in SETS)
-    assert bench.runs == [set(), first, second, second, first, first, second, set()]
+    assert bench.runs == [set(), first, second, second, first, set(), set(), first, second, set()]
 
 
 def test_the_joined_run_has_every_site_and_says_where_each_record_is_from(bench: Bench) -> None:
@@ -146,8 +147,10 @@ def test_a_set_above_the_bar_is_split(bench: Bench) -> None:
     assert run() == 0
     found = load_run("RUN").replays
     assert found is not None
-    assert [(made.number, len(made.sites) - len(ANCHORS)) for made in found.sets] == [(2, 2), (3, 1), (4, 1)]
-    assert any("split into sets 3 and 4" in note for note in found.notes)
+    assert [made.number for made in found.sets][0] == 2
+    alone = [dict(made.sites) for made in found.sets[1:]]
+    assert [(key_of_site(GROUP) in sites, key_of_site(WAIT_V) in sites) for sites in alone] == [(True, False), (False, True)]
+    assert {sites[key] for sites in alone for key in sites} == {Form.BOTH}
 
 
 def test_a_site_above_the_bar_is_named_with_its_cost(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,7 +170,7 @@ def test_a_wait_above_the_bar_is_split_into_its_stamps(bench: Bench) -> None:
     assert found.replays is not None
     assert not found.replays.uncovered
     halves = [dict(made.sites).get(key_of_site(WAIT_V)) for made in found.replays.sets]
-    assert halves == [None, None, Form.ENTER, Form.EXIT]
+    assert halves[1:] == [None, Form.ENTER, Form.EXIT]
     for trace in found.recorded:
         number = next(row.number for row in trace.kernel.instances if row.site == WAIT_V)
         for warp in analyse(trace, latencies=AT_ONCE).warps[1:]:
@@ -182,9 +185,10 @@ def test_a_budget_ends_the_splitting(bench: Bench, capsys: pytest.CaptureFixture
     assert run("--budget", "0") == 1
     found = load_run("RUN").replays
     assert found is not None
-    assert [(each.number, each.code) for each in found.dropped] == [(3, "AS8126"), (4, "AS8126")]
+    assert [(each.number, each.code) for each in found.dropped] == [(1, "AS8126")]
     assert {each.key for each in found.uncovered} == {key_of_site(GROUP), key_of_site(WAIT_V)}
-    assert "--budget" in capsys.readouterr().err
+    assert all(each.cost == "1.050 of the clean time with 1 other site" for each in found.uncovered)
+    assert any("--budget" in note for note in found.notes)
 
 
 def test_a_bar_that_is_wide_enough_admits_it(bench: Bench) -> None:
@@ -201,8 +205,8 @@ def test_what_the_placement_leaves_out_is_tried_on_request(bench: Bench, tmp_pat
     found = load_run("RUN").replays
     assert found is not None
     covered = [{key for key, _ in made.sites} - {key_of_site(site) for site in ANCHORS} for made in found.sets]
-    # All three are too slow, and so are the first two; of these the second alone.
-    assert covered == [{key_of_site(RELEASE_K)}, {key_of_site(RELEASE_V)}, {key_of_site(GROUP)}]
+    # All three are too slow, and one of them alone.
+    assert covered == [{key_of_site(RELEASE_K)}, {key_of_site(GROUP)}, {key_of_site(RELEASE_V)}]
     assert [each.key for each in found.uncovered] == [key_of_site(WAIT_V)]
 
 
@@ -306,7 +310,7 @@ def test_the_face_says_sets_ratios_and_what_is_missing(bench: Bench, capsys: pyt
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "joined from 2 replays, each at most 1.000 of the clean time; the bar was 1.020"
     assert any(line.startswith("  set 3:") and "1.000 of the clean time" in line for line in lines)
-    assert "    attention.py:70:5: alone 1.170 of the clean time (AS8126)" in lines
+    assert any(line.startswith("    attention.py:70:5: 1.170 of the clean time alone") for line in lines)
 
 
 def test_the_document_has_the_replays_and_fits_its_schema(bench: Bench) -> None:

@@ -55,6 +55,10 @@ class Packing:
         self.tried[tried.trial.number] = tried
         self._asked.add(frozenset(tried.trial.sites))
 
+    def keep_whole(self, number: int) -> None:
+        """Never take this set apart: its parts are run anyway."""
+        self._apart.add(number)
+
     def stamps(self, sites: Iterable[Site]) -> frozenset[Stamp]:
         """What these sites stamp."""
         pairs = (Form.ENTER, Form.EXIT)

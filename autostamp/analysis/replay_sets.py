@@ -36,19 +36,29 @@ class Trial:
         return tuple(site for site in self.sites if site[0] not in self.anchors)
 
 
-def untried(placement: Placement) -> Trial | None:
-    """A set of all sites that the placement leaves out, with the anchors of its first set; None where there is none.
+def initial(placement: Placement, *, with_untried: bool) -> list[Trial]:
+    """The sets of a placement, with the one of `untried` where that is asked for, and the one of all their sites at the end.
 
-    A placement leaves out what changes the compiled schedule, which need not change the time. Split as often as it takes, this
-    set shows which of them do.
+    Most kernels that stamps cost anything do not bear all of them at once, but those that do need no second replay.
     """
-    if not placement.uncovered or not placement.sets:
+    trials = [Trial.of(each) for each in placement.sets]
+    left = untried(placement) if with_untried else None
+    if left is not None:
+        trials.append(left)
+    whole = everything(trials)
+    return [*trials, whole] if whole is not None else trials
+
+
+def everything(trials: Sequence[Trial]) -> Trial | None:
+    """All sites of several sets in one, with the anchors of the first; None where one of them has all."""
+    if not trials:
         return None
-    first = placement.sets[0]
-    anchors = tuple(site for site in first.sites if site[0] in first.anchors)
-    number = 1 + max(each.number for each in placement.sets)
-    left = tuple((key, Form.BOTH) for key in placement.uncovered if key not in first.anchors)
-    return Trial(number, (*anchors, *left), first.anchors)
+    forms: dict[str, Form] = {}
+    for key, form in (site for each in trials for site in each.sites):
+        forms[key] = form if forms.get(key, form) is form else Form.BOTH
+    if any(len(each.sites) == len(forms) for each in trials):
+        return None
+    return Trial(1 + max(each.number for each in trials), tuple(forms.items()), trials[0].anchors)
 
 
 def spans_of(traces: Sequence[Trace]) -> list[float]:
@@ -81,3 +91,18 @@ def times_of(clean: Sequence[Sequence[float]], stamped: Sequence[Sequence[float]
 def is_within(times: SetTimes, bar: float) -> bool:
     """Whether a set may be kept. One that was not timed is, and the report says so."""
     return not times.rounds or times.ratio <= bar
+
+
+def untried(placement: Placement) -> Trial | None:
+    """A set of all sites that the placement leaves out, with the anchors of its first set; None where there is none.
+
+    A placement leaves out what changes the compiled schedule, which need not change the time. Split as often as it takes, this
+    set shows which of them do.
+    """
+    if not placement.uncovered or not placement.sets:
+        return None
+    first = placement.sets[0]
+    anchors = tuple(site for site in first.sites if site[0] in first.anchors)
+    number = 1 + max(each.number for each in placement.sets)
+    left = tuple((key, Form.BOTH) for key in placement.uncovered if key not in first.anchors)
+    return Trial(number, (*anchors, *left), first.anchors)

@@ -69,7 +69,7 @@ class _Session:
         self._asked = asked
         weights = {each.key: each.features.distance for each in placement.sites}
         self._packing: Packing = Packing(asked.bar, asked.sets, weights=weights)
-        self._next = 1 + max(each.number for each in placement.sets)
+        self._next = 1
         self._dropped: list[Refusal] = []
         self._codes: dict[str, str] = {}
         self._notes: list[str] = []
@@ -77,13 +77,14 @@ class _Session:
 
     def run(self) -> int:
         """Run sets until it is known which to keep, and those as often as asked; the status where a clean run failed."""
-        from autostamp.analysis.replay_sets import Trial, untried
+        from autostamp.analysis.replay_sets import everything, initial
 
-        trials = [Trial.of(each) for each in self._placement.sets]
-        left = untried(self._placement) if self._asked.with_untried else None
-        if left is not None:
-            trials.append(left)
-            self._next = max(self._next, left.number + 1)
+        trials = initial(self._placement, with_untried=self._asked.with_untried)
+        if not self._program.can_be_split:
+            trials = trials[: len(self._placement.sets)]
+        elif everything(trials[:-1]) == trials[-1]:
+            self._packing.keep_whole(trials[-1].number)
+        self._next = 1 + max(each.number for each in trials)
         begin = time.monotonic()
         for at in range(ROUNDS):
             if at and self._asked.budget is not None and time.monotonic() - begin > self._asked.budget:

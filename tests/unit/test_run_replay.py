@@ -108,7 +108,7 @@ def test_clean_and_sets_run_there_and_back(bench: Bench) -> None:
     assert run() == 0
     sets = [{*ANCHORS, *own} for own in SETS]
     whole = set(range(1, 10))
-    # Twice until it is known what they cost, all sites in one set with them; what is kept so often again, to have launches to join.
+    # Twice until it is known what they cost, all sites in one set with them; what is kept twice again, to have launches to join.
     assert bench.runs[:8] == [set(), *sets, whole, whole, *reversed(sets), set()]
     assert bench.runs[8:] == [set(), *sets, *reversed(sets), set()]
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -55,17 +56,18 @@ class Rounds:
         placement = _with_sets(self._placement, trials)
         there = [trial.number for trial in trials]
         order = [0, *(number for run in range(times) for number in there[:: 1 - 2 * (run % 2)]), 0]
-        outcomes: dict[int, list[Outcome]] = {number: [] for number in order}
+        ends: dict[int, list[Callable[[], Outcome]]] = {number: [] for number in order}
         sizes = {trial.number: len(trial.sites) for trial in trials}
         with _Queue(self._program, placement, self._folder / f"round_{self._count}", order, self._jobs) as queue:
             for at, number in enumerate(order):
-                known = outcomes[number]
-                if known and (known[0].status or known[0].fault):
+                known = ends[number]
+                if known and (known[0]().status or known[0]().fault):
                     continue
                 self._say(number, sizes)
                 known.append(queue.run(at))
-                if not number and known[0].status:
-                    return known[0].status
+                if not number and (status := known[0]().status):
+                    return status
+            outcomes = {number: [end() for end in each] for number, each in ends.items()}
         clean = outcomes[0]
         if clean[0].results != clean[1].results:
             self.unsteady = True
@@ -126,11 +128,11 @@ class _Queue:
 
     def __exit__(self, *_: object) -> None:
         for early in self._early.values():
-            if early is not None:
+            if early is not None and early.process.poll() is None:
                 early.stop()
 
-    def run(self, at: int) -> Outcome:
-        """The outcome of the run at this place of the order, to its end."""
+    def run(self, at: int) -> Callable[[], Outcome]:
+        """Let the run at this place of the order have its turn; what is returned waits for its end, and says how it ended."""
         from autostamp.hooks import replay_program
 
         if self._jobs > 1:
@@ -140,8 +142,13 @@ class _Queue:
                     self._early[ahead] = replay_program.start_early(
                         self._program, self._placement, number, self._place(ahead)
                     )
-        early = self._early.pop(at, None)
-        return replay_program.replay(self._program, self._placement, self._order[at], self._place(at), early)
+        number, place = self._order[at], self._place(at)
+        early = self._early.get(at)
+        if early is None:
+            outcome = replay_program.replay(self._program, self._placement, number, place)
+            return lambda: outcome
+        results = early.take_turn(self._program)
+        return cache(lambda: early.outcome(self._program, number, place, results))
 
     def _place(self, at: int) -> Path:
         return self._folder / f"{at:03}_set_{self._order[at]}"

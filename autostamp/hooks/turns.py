@@ -25,6 +25,11 @@ LAUNCHES: Final = (
 for functions of its own ABI, the others for those of TVM FFI."""
 
 
+def over(turn: Path) -> Path:
+    """The file that a program makes when its last line has run."""
+    return turn.with_name(f"{turn.name}.over")
+
+
 def wait_for(turn: Path) -> None:
     """Let the first launch after the trace of a stamped kernel, recorded or not, wait until `turn` is there.
 

@@ -15,7 +15,7 @@ import pytest
 from autostamp.analysis import analyse
 from autostamp.cli import main
 from autostamp.hooks import replay_program
-from autostamp.hooks.replay_program import Early, Outcome, Program
+from autostamp.hooks.replay_program import Outcome, Program
 from autostamp.model.placement import (
     PLACEMENT_SCHEMA,
     Effect,
@@ -69,9 +69,7 @@ class Bench:
     launches: int = 4
     runs: list[set[int]] = field(default_factory=list)
 
-    def __call__(
-        self, program: Program, placement: Placement, number: int, folder: Path, early: Early | None = None
-    ) -> Outcome:
+    def __call__(self, program: Program, placement: Placement, number: int, folder: Path) -> Outcome:
         chosen = next((each.sites for each in placement.sets if each.number == number), ())
         sites = {site for site in range(1, 10) if key_of_site(site) in dict(chosen)}
         self.runs.append(sites)

@@ -50,15 +50,14 @@ def initial(placement: Placement, *, with_untried: bool) -> list[Trial]:
 
 
 def everything(trials: Sequence[Trial]) -> Trial | None:
-    """All sites of several sets in one, with the anchors of the first; None where one of them has all."""
+    """All sites of several sets in one, each with all its stamps, and the anchors of the first; None where one of them is that."""
     if not trials:
         return None
-    forms: dict[str, Form] = {}
-    for key, form in (site for each in trials for site in each.sites):
-        forms[key] = form if forms.get(key, form) is form else Form.BOTH
-    if any(len(each.sites) == len(forms) for each in trials):
+    keys = dict.fromkeys(key for each in trials for key, _ in each.sites)
+    sites = tuple((key, Form.BOTH) for key in keys)
+    if any(set(each.sites) == set(sites) for each in trials):
         return None
-    return Trial(1 + max(each.number for each in trials), tuple(forms.items()), trials[0].anchors)
+    return Trial(1 + max(each.number for each in trials), sites, trials[0].anchors)
 
 
 def spans_of(traces: Sequence[Trace]) -> list[float]:
@@ -94,15 +93,19 @@ def is_within(times: SetTimes, bar: float) -> bool:
 
 
 def untried(placement: Placement) -> Trial | None:
-    """A set of all sites that the placement leaves out, with the anchors of its first set; None where there is none.
+    """A set of all stamps that the placement leaves out, with the anchors of its first set; None where there is none.
 
     A placement leaves out what changes the compiled schedule, which need not change the time. Split as often as it takes, this
     set shows which of them do.
     """
-    if not placement.uncovered or not placement.sets:
+    if not placement.sets:
         return None
     first = placement.sets[0]
     anchors = tuple(site for site in first.sites if site[0] in first.anchors)
     number = 1 + max(each.number for each in placement.sets)
-    left = tuple((key, Form.BOTH) for key in placement.uncovered if key not in first.anchors)
-    return Trial(number, (*anchors, *left), first.anchors)
+    placed = {site for each in placement.sets for site in each.sites}
+    halved = {Form.ENTER: Form.EXIT, Form.EXIT: Form.ENTER}
+    left = [(key, Form.BOTH) for key in placement.uncovered]
+    left += [(key, halved[form]) for key, form in sorted(placed) if form in halved and (key, Form.BOTH) not in placed]
+    own = tuple(site for site in left if site[0] not in first.anchors and site not in placed)
+    return Trial(number, (*anchors, *own), first.anchors) if own else None

@@ -50,7 +50,7 @@ def initial(placement: Placement, *, with_untried: bool) -> list[Trial]:
 
 
 def everything(trials: Sequence[Trial]) -> Trial | None:
-    """All sites of several sets in one, each with all its stamps, and the anchors of the first; None where one of them is that."""
+    """All sites of several sets in one, each with all its stamps, and the first one's anchors; None where one is that."""
     if not trials:
         return None
     keys = dict.fromkeys(key for each in trials for key, _ in each.sites)

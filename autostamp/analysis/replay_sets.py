@@ -87,6 +87,12 @@ def times_of(clean: Sequence[Sequence[float]], stamped: Sequence[Sequence[float]
     return SetTimes(rounds, base, float(np.median(after)), float(np.median(after)) / base, p10, p90, high - low, method)
 
 
+def noise_of(runs: Sequence[Sequence[float]]) -> float:
+    """By how much the medians of runs differ: from the least to the largest, as a share of the median. 0 for one run, or none."""
+    medians = [float(np.median(np.array(times, float))) for times in runs if times]
+    return (max(medians) - min(medians)) / float(np.median(medians)) if medians and min(medians) > 0 else 0.0
+
+
 def is_within(times: SetTimes, bar: float) -> bool:
     """Whether a set may be kept. One that was not timed is, and the report says so."""
     return not times.rounds or times.ratio <= bar

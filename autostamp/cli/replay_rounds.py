@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import click
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from autostamp.hooks.replay_program import Early, Outcome, Program
     from autostamp.model.placement import Placement
     from autostamp.model.replay import SetTimes
+
+
+STRETCH: Final = 12
+"""Stamped runs from one clean run to the next, about: a clock drifts over minutes."""
 
 
 @dataclass
@@ -46,7 +51,15 @@ class Rounds:
         self._quiet = quiet
         self._count = 0
         self.ran: dict[int, Ran] = {}
+        self.clean: list[Outcome] = []
         self.unsteady = False
+
+    @property
+    def noise(self) -> float:
+        """By what share of it the times of clean runs differ, each its median; 0 where the program prints none."""
+        from autostamp.analysis.replay_sets import noise_of
+
+        return noise_of([each.times for each in self.clean])
 
     def run(self, trials: Sequence[Trial], times: int) -> int:
         """Clean, every set there and back as often as it is to be run, clean: a steady drift is in all of them alike.
@@ -54,8 +67,7 @@ class Rounds:
         The program's status where the clean run failed, else 0.
         """
         placement = _with_sets(self._placement, trials)
-        there = [trial.number for trial in trials]
-        order = [0, *(number for run in range(times) for number in there[:: 1 - 2 * (run % 2)]), 0]
+        order = _order([trial.number for trial in trials], times)
         ends: dict[int, list[Callable[[], Outcome]]] = {number: [] for number in order}
         sizes = {trial.number: len(trial.sites) for trial in trials}
         with _Queue(self._program, placement, self._folder / f"round_{self._count}", order, self._jobs) as queue:
@@ -69,7 +81,8 @@ class Rounds:
                     return status
             outcomes = {number: [end() for end in each] for number, each in ends.items()}
         clean = outcomes[0]
-        if clean[0].results != clean[1].results:
+        self.clean += clean
+        if any(each.results != self.clean[0].results for each in clean):
             self.unsteady = True
         for trial in trials:
             self._keep(trial, clean, outcomes[trial.number])
@@ -110,6 +123,17 @@ class Rounds:
             for kernel in dict.fromkeys(kernel for of in spans[1] for kernel in of)
         ]
         return max(found, key=lambda each: each.ratio, default=times_of([], [], CTA_TIME))
+
+
+def _order(there: Sequence[int], times: int) -> list[int]:
+    """Sets there and back, clean (0) before and after them and after every `STRETCH` runs in between."""
+    stamped = [number for run in range(times) for number in there[:: 1 - 2 * (run % 2)]]
+    parts = max(1, round(len(stamped) / STRETCH))
+    ends = [len(stamped) * at // parts for at in range(parts + 1)]
+    order = [0]
+    for begin, end in pairwise(ends):
+        order += [*stamped[begin:end], 0]
+    return order
 
 
 class _Queue:

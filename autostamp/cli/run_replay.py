@@ -143,6 +143,12 @@ class _Session:
             self._note("AS8129", "two clean runs left other files")
         return undecided
 
+    def _look_at_noise(self) -> None:
+        """Say where clean runs differ by more than the bar admits: then no ratio near it means anything."""
+        noise = self._rounds.noise
+        if noise > self._asked.bar - 1.0:
+            self._note("AS8133", f"clean runs differ by {noise:.1%}, and the bar admits {self._asked.bar - 1.0:.1%}")
+
     def _look_for_waits(self, ran: Ran) -> None:
         from autostamp.cli.run_joined import wait_keys
 
@@ -180,6 +186,7 @@ class _Session:
         for refusal in joined.refusals:
             self._codes |= dict.fromkeys((key for key, _ in self._rounds.ran[refusal.number].trial.sites), refusal.code)
             self._drop(refusal.number, refusal.code, refusal.detail)
+        self._look_at_noise()
         out_of = {each.number for each in joined.refusals}
         sets = tuple(made for made, _ in kept if made.number not in out_of)
         missing, notes = self._missing(sets)

@@ -358,3 +358,15 @@ def test_origins_of_another_version_are_refused_by_their_version(
     Path("RUN/replays.json").write_text('{"schema_version": 99, "a_field_to_come": 1}')
     assert main(["summary", "RUN"]) == 1
     assert "it has schema version 99" in capsys.readouterr().err
+
+
+def test_clean_runs_that_differ_by_more_than_the_bar_admits_are_said(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # All clean runs but the first take 103.02 instead of 100.02 us; stamped kernels are faster than any.
+    bench.cost = lambda sites: 0.9 if sites else (1.03 if len(bench.runs) > 5 else 1.0)
+    assert run() == 1
+    assert "AS8133" in capsys.readouterr().err
+    found = load_run("RUN").replays
+    assert found is not None
+    assert any("AS8133" in note and "2.9%" in note for note in found.notes)

@@ -64,6 +64,11 @@ def replay_options(command: Command) -> Command:
             help="Replay: also run the sites that the placement leaves out, and split them until those that cost are found.",
         ),
         click.option(
+            "--as-placed",
+            is_flag=True,
+            help="Replay: run the placement's sets as they are, and no others.",
+        ),
+        click.option(
             "--time",
             "time_pattern",
             default="",
@@ -117,6 +122,7 @@ class ReplayChoices:
     budget: float | None = None
     runs: int = RUNS
     sets: int = SETS
+    as_placed: bool = False
 
     def program(
         self,

@@ -80,7 +80,8 @@ class _Session:
         from autostamp.analysis.replay_sets import everything, initial
 
         trials = initial(self._placement, with_untried=self._asked.with_untried)
-        if not self._program.can_be_split:
+        is_free = self._program.can_be_split and not self._asked.as_placed
+        if not is_free:
             trials = trials[: len(self._placement.sets)]
         elif everything(trials[:-1]) == trials[-1]:
             self._packing.keep_whole(trials[-1].number)
@@ -94,7 +95,7 @@ class _Session:
             if status:
                 return status
             trials = self._learn(trials)
-            if self._program.can_be_split:
+            if is_free:
                 trials += self._new(self._packing.split(self._next))
                 trials = trials or self._new(self._packing.merge(self._next))
             if not trials:

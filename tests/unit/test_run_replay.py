@@ -111,6 +111,16 @@ def test_clean_and_sets_run_there_and_back(bench: Bench) -> None:
     assert bench.runs[8:] == [set(), *sets, *reversed(sets), set()]
 
 
+def test_sets_are_run_as_placed_on_request(bench: Bench) -> None:
+    bench.cost = lambda sites: 1.05 if WAIT_V in sites else 1.0
+    assert run("--as-placed") == 1
+    first, second = ({*ANCHORS, *own} for own in SETS)
+    assert all(sites in (set(), first, second) for sites in bench.runs)
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [made.number for made in found.sets] == [2]
+
+
 def test_all_sites_in_one_set_need_no_other(bench: Bench) -> None:
     bench.cost = lambda _: 1.01
     assert run() == 0

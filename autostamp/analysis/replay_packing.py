@@ -48,11 +48,15 @@ class Packing:
     weights: Mapping[str, float] = field(default_factory=dict)
     tried: dict[int, Tried] = field(default_factory=dict)
     _apart: set[int] = field(default_factory=set)
+    _open: set[int] = field(default_factory=set)
     _asked: set[frozenset[Site]] = field(default_factory=set)
 
-    def add(self, tried: Tried) -> None:
-        """Take note of what a set cost; of one that was run again, the newer number counts."""
+    def add(self, tried: Tried, *, is_settled: bool = True) -> None:
+        """Take note of what a set cost; of one that was run again, the newer number counts. One that is not settled, because it
+        lies at the bar, is not taken apart yet.
+        """
         self.tried[tried.trial.number] = tried
+        (self._open.discard if is_settled else self._open.add)(tried.trial.number)
         self._asked.add(frozenset(tried.trial.sites))
 
     def keep_whole(self, number: int) -> None:
@@ -82,7 +86,7 @@ class Packing:
         parts: list[Trial] = []
         for number in sorted(self.tried):
             each = self.tried[number]
-            if each.is_within or number in self._apart:
+            if each.is_within or number in self._apart | self._open:
                 continue
             self._apart.add(number)
             for sites, anchors in self._parts(each, held):

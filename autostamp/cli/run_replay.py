@@ -136,10 +136,11 @@ class _Session:
             times = self._rounds.times(ran)
             if not times.rounds:
                 self._note("AS8127", times.method or "the clean kernel left no time")
-            elif abs(times.ratio - self._asked.bar) <= NOISE and len(ran.stamped) < self._asked.runs:
+            at_bar = bool(times.rounds) and abs(times.ratio - self._asked.bar) <= NOISE
+            is_open = at_bar and len(ran.stamped) < self._asked.runs
+            if is_open:
                 undecided.append(trial)
-                continue
-            self._packing.add(Tried(trial, times.ratio, is_within(times, self._asked.bar)))
+            self._packing.add(Tried(trial, times.ratio, is_within(times, self._asked.bar)), is_settled=not is_open)
         if self._rounds.unsteady:
             self._note("AS8129", "two clean runs left other files")
         return undecided

@@ -81,6 +81,14 @@ def test_anchors_that_are_too_much_are_a_set_of_their_own() -> None:
     assert Trial(2, both("A", "a"), ("A",)) in parts
 
 
+def test_a_set_at_the_bar_is_not_taken_apart_before_it_is_settled() -> None:
+    made = packing()
+    made.add(Tried(trial(1, "ab"), 1.021, False), is_settled=False)
+    assert made.split(2) == []
+    made.add(Tried(trial(1, "ab"), 1.022, False))
+    assert owns(made.split(2)) == ["a", "b"]
+
+
 def test_sets_are_merged_only_where_there_are_too_many_and_the_cheapest_first() -> None:
     tried = [
         (trial(number, own), ratio)

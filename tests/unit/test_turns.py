@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from collections.abc import Iterator
@@ -31,8 +32,8 @@ class JitExecutor:
 @pytest.fixture(autouse=True)
 def _entry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(RECORDER, "at_entry", lambda: None)
-    for module, _, _ in turns.LAUNCHES:
-        monkeypatch.delitem(sys.modules, module, raising=False)
+    for module in [name for name in sys.modules if name.partition(".")[0] == "cutlass"]:
+        monkeypatch.delitem(sys.modules, module)
     method = JitExecutor.run_compiled_program
     yield
     assert JitExecutor.run_compiled_program is method
@@ -59,6 +60,35 @@ def test_the_first_launch_waits_and_the_compilation_does_not(tmp_path: Path, exe
     turn.touch()
     thread.join(10)
     assert executor.launches == [7]
+
+
+def test_a_way_to_launch_that_is_imported_after_the_trace_is_held_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "cutlass"
+    for folder, name in (("base_dsl", "jit_executor"), ("cutlass_dsl", "tvm_ffi_provider")):
+        (package / folder).mkdir(parents=True)
+        (package / folder / "__init__.py").touch()
+        (package / folder / f"{name}.py").touch()
+    (package / "__init__.py").touch()
+    text = "class TVMFFIJitCompiledFunction:\n    def __call__(self, number):\n        return number\n"
+    (package / "cutlass_dsl" / "tvm_ffi_provider.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("cutlass")
+    turn = tmp_path / "turn"
+    turns.wait_for(turn)
+    RECORDER.at_entry()
+    function = importlib.import_module("cutlass.cutlass_dsl.tvm_ffi_provider").TVMFFIJitCompiledFunction()
+    done: list[int] = []
+    thread = threading.Thread(target=lambda: done.append(function(7)))
+    thread.start()
+    thread.join(0.1)
+    assert not done
+    turn.touch()
+    thread.join(10)
+    assert done == [7]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cutlass"]:
+        monkeypatch.delitem(sys.modules, name)
 
 
 def test_later_launches_do_not(tmp_path: Path, executor: JitExecutor) -> None:

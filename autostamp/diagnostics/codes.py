@@ -180,6 +180,8 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS8129", "the program's results change from run to run: {detail}", "Comparing them says nothing here: fix the inputs and the order of additions, or leave --results out.", _FINDINGS),
     ("AS8130", "set {number} changed the results: {detail}", "The stamped kernel must give what the clean one gives: report it with the kernel. The set is left out.", _FINDINGS),
     ("AS8131", "no set is left to join: {detail}", "Nothing was written.", _FINDINGS),
+    ("AS8132", "set {number} is one set too many: {detail}", "Its sites are missing, and the report says what they cost; a larger --sets admits it.", _FINDINGS),
+    ("AS8133", "times vary too much for the bar: {detail}", "Use a size at which the GPU is not limited by its power, lock its clocks, or raise --bar.", _FINDINGS),
     ("AS9001", "{detail}", "See --help.", _USAGE),
     ("AS9002", "{path}: no such file, folder or installed module", "Check the spelling.", _USAGE),
     ("AS9003", "unknown key {key} in [tool.autostamp]", "{hint}", _USAGE),

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -30,87 +31,92 @@ SETS: Final = 6
 """Sets that are kept where --sets is not given."""
 
 
+_OPTIONS: Final = (
+    click.option("--replay", is_flag=True, help="Run once for each set of the placement, and join what they record."),
+    click.option(
+        "--bar",
+        type=click.FloatRange(1.0, 10.0),
+        default=BAR,
+        show_default=True,
+        help="Replay: largest stamped ÷ clean time of a set. One above is taken apart.",
+    ),
+    click.option(
+        "--runs",
+        type=click.IntRange(LEAST_RUNS, 64),
+        default=RUNS,
+        show_default=True,
+        help="Replay: run each set that is kept so often. Its launches show what varies; three or more are needed.",
+    ),
+    click.option(
+        "--sets",
+        type=click.IntRange(1, 64),
+        default=SETS,
+        show_default=True,
+        help="Replay: keep so many sets at most, those that cover most; the others' sites are named with their cost.",
+    ),
+    click.option(
+        "--try-uncovered",
+        "with_untried",
+        is_flag=True,
+        help="Replay: also run the sites that the placement leaves out, and split them until those that cost are found.",
+    ),
+    click.option(
+        "--as-placed",
+        is_flag=True,
+        help="Replay: run the placement's sets as they are, and no others.",
+    ),
+    click.option(
+        "--time",
+        default="",
+        metavar="REGEX",
+        help="Replay: finds the kernel's time in what the program prints; group 1 is a number in microseconds.",
+    ),
+    click.option(
+        "--results",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Replay: a file that the program writes, compared with the clean run's byte by byte.",
+    ),
+    click.option(
+        "--budget",
+        type=click.FloatRange(0.0),
+        metavar="SECONDS",
+        help="Replay: try no other sets once so much time has gone.",
+    ),
+    click.option(
+        "--jobs",
+        type=click.IntRange(1, 64),
+        default=1,
+        show_default=True,
+        help="Replay: start Python programs so many at a time. They compile side by side; launches wait for their turn.",
+    ),
+    click.option(
+        "--build",
+        default="",
+        metavar="COMMAND",
+        help="Replay, CUDA C++: builds the program with autostamp nvcc before each run. Without, {set} in the command "
+        "line stands for the set's number (0: clean) in the names of programs that were built beforehand.",
+    ),
+)
+
+
 def replay_options(command: Command) -> Command:
-    """Add `--replay` and the options that only it takes."""
-    decorators = (
-        click.option(
-            "--replay", is_flag=True, help="Run once for each set of the placement, and join what they record."
-        ),
-        click.option(
-            "--bar",
-            type=click.FloatRange(1.0, 10.0),
-            default=BAR,
-            show_default=True,
-            help="Replay: largest stamped ÷ clean time of a set. One above is taken apart.",
-        ),
-        click.option(
-            "--runs",
-            type=click.IntRange(LEAST_RUNS, 64),
-            default=RUNS,
-            show_default=True,
-            help="Replay: run each set that is kept so often. Its launches show what varies; three or more are needed.",
-        ),
-        click.option(
-            "--sets",
-            type=click.IntRange(1, 64),
-            default=SETS,
-            show_default=True,
-            help="Replay: keep so many sets at most, those that cover most; the others' sites are named with their cost.",
-        ),
-        click.option(
-            "--try-uncovered",
-            "with_untried",
-            is_flag=True,
-            help="Replay: also run the sites that the placement leaves out, and split them until those that cost are found.",
-        ),
-        click.option(
-            "--as-placed",
-            is_flag=True,
-            help="Replay: run the placement's sets as they are, and no others.",
-        ),
-        click.option(
-            "--time",
-            "time_pattern",
-            default="",
-            metavar="REGEX",
-            help="Replay: finds the kernel's time in what the program prints; group 1 is a number in microseconds.",
-        ),
-        click.option(
-            "--results",
-            multiple=True,
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Replay: a file that the program writes, compared with the clean run's byte by byte.",
-        ),
-        click.option(
-            "--budget",
-            type=click.FloatRange(0.0),
-            metavar="SECONDS",
-            help="Replay: try no other sets once so much time has gone.",
-        ),
-        click.option(
-            "--jobs",
-            type=click.IntRange(1, 64),
-            default=1,
-            show_default=True,
-            help="Replay: start Python programs so many at a time. They compile side by side; launches wait for their turn.",
-        ),
-        click.option(
-            "--build",
-            default="",
-            metavar="COMMAND",
-            help="Replay, CUDA C++: builds the program with autostamp nvcc before each run. Without, {set} in the command "
-            "line stands for the set's number (0: clean) in the names of programs that were built beforehand.",
-        ),
-    )
-    for decorate in reversed(decorators):
-        command = decorate(command)
-    return command
+    """Add `--replay` and the options that only it takes: the command gets these as `asked`, with its own `placement` in them."""
+
+    @functools.wraps(command)
+    def packed(**given: Any) -> Any:  # noqa: ANN401 - options of every type
+        chosen = {each.name: given.pop(each.name) for each in fields(ReplayChoices) if each.name != "placement"}
+        return command(asked=ReplayChoices(placement=given["placement"], **chosen), **given)
+
+    for decorate in reversed(_OPTIONS):
+        packed = decorate(packed)
+    return packed  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayChoices:
-    """What the options of replays say."""
+    """What the options of replays say, each under its name."""
 
     bar: float
     time: str
@@ -123,6 +129,18 @@ class ReplayChoices:
     runs: int = RUNS
     sets: int = SETS
     as_placed: bool = False
+
+    @property
+    def given(self) -> list[str]:
+        """The options that were given and say nothing without `--replay`."""
+        options = {
+            "--time": self.time,
+            "--results": self.results,
+            "--build": self.build,
+            "--try-uncovered": self.with_untried,
+            "--as-placed": self.as_placed,
+        }
+        return [name for name, value in options.items() if value]
 
     def program(
         self,

@@ -111,16 +111,7 @@ def command(
     mapped: bool,
     manifests: tuple[Path, ...],
     replay: bool,
-    bar: float,
-    with_untried: bool,
-    time_pattern: str,
-    results: tuple[Path, ...],
-    build: str,
-    jobs: int,
-    budget: float | None,
-    runs: int,
-    sets: int,
-    as_placed: bool,
+    asked: ReplayChoices,
     program: tuple[str, ...],
 ) -> int:
     """Run COMMAND and write RUN. The exit status is the program's.
@@ -135,20 +126,10 @@ def command(
         record = _record_options(capacity, block, repeat, with_payload=not no_stage)
         is_python = _is_python(program) and not native
         python, arguments = _split(program) if _is_python(program) else ([], list(program))
-        asked = ReplayChoices(
-            bar, time_pattern, results, build, placement, with_untried, jobs, budget, runs, sets, as_placed
-        )
         parts = (python, arguments) if is_python else ([], [*python, *arguments])
         chosen = targets or _default_targets(arguments)
         return run_replays(asked.program(parts, program, chosen, record, choices), asked, out, quiet=quiet)
-    asked_for_replays = {
-        "--time": time_pattern,
-        "--results": results,
-        "--build": build,
-        "--try-uncovered": with_untried,
-        "--as-placed": as_placed,
-    }
-    refuse([name for name, value in asked_for_replays.items() if value], "for --replay")
+    refuse(asked.given, "for --replay")
     if native or not (compile_only or _is_python(program)):
         given = {
             "--instrument": targets,

@@ -193,19 +193,26 @@ def test_what_is_in_l2_is_read_again(device, capsys):
     assert shared == {(0, 0, 16 << 10, (1 << 20) - 1)}
 
 
+def probe_map(rows: int, box_rows: int) -> tensor_map.Tiled:
+    """Of rows of 4,096 bf16, with boxes of 64 columns."""
+    return tensor_map.Tiled("bf16", (rows, 4096), (box_rows, 64), (1, 1), "128B", "256B")
+
+
 def test_boxes_take_a_map_of_the_source(device, capsys):
     probe(capsys, "--only", "tma_box_latency_l2,hbm_box,l2", "--repeats", "1")
     boxes = {call.symbol: call.box for call in device.calls[1:]}
     # 1 GiB of bf16 in rows of 4,096 is 131,072 rows; a box of 64 columns has rows of 128 bytes.
-    matrix = "(Matrix(address=4294967296, rows=131072, columns=4096), {}, 64)"
-    few, many = (matrix.format(rows).encode().ljust(tensor_map.BYTES) for rows in (8, 128))
+    few, many = (
+        repr((probe_map(131_072, rows), 1 << 32)).encode()[: tensor_map.BYTES].ljust(tensor_map.BYTES)
+        for rows in (8, 128)
+    )
     assert boxes == {"box_latency": (few, 8), "box_stream": (many, 128), "tma_stream": None}
 
 
 def test_a_driver_without_tensor_maps(monkeypatch):
     monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace())
     with pytest.raises(RuntimeError, match="no cuTensorMapEncodeTiled"):
-        tensor_map.encode(tensor_map.Matrix(1 << 32, 8, 64), 8, 64)
+        tensor_map.encode(probe_map(8, 8), 1 << 32)
 
 
 def test_what_the_driver_is_told_of_a_map(monkeypatch):
@@ -221,7 +228,7 @@ def test_what_the_driver_is_told_of_a_map(monkeypatch):
         return 0
 
     monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace(cuTensorMapEncodeTiled=encoder))
-    assert tensor_map.encode(tensor_map.Matrix(1 << 32, 256, 4096), 128, 64) == bytes(range(128))
+    assert tensor_map.encode(probe_map(256, 128), 1 << 32) == bytes(range(128))
     # cuda.h: bfloat16 is 9, the swizzle of 128 bytes 3, L2 promotion of 256 bytes 3; innermost dimension first, pitch in bytes.
     assert told == {
         "kind": 9, "rank": 2, "address": 1 << 32, "sizes": [4096, 256], "strides": [8192], "box": [64, 128],

@@ -22,14 +22,51 @@ class Effect(StrEnum):
 
 
 class Form(StrEnum):
-    """Which of a site's stamps are compiled. With ENTER or EXIT alone a wait is a mark in time, never a stall.
+    """Which of a site's stamps are compiled, and where they stand.
 
-    A signal has one stamp, and its form is BOTH.
+    BOTH: a wait's stamps before and after the call, a signal's one stamp after it. ENTER, EXIT: one stamp of a wait, which then is
+    a mark in time, never a stall. CARRIED: the clock is read after the wait as in BOTH, kept in a register, and written after
+    the next sync call; CARRIED_EXIT: the same of that stamp alone. BEFORE: a signal's stamp stands before the call, so the signal
+    comes no earlier than its record says, and no later than the warp's next record.
     """
 
     BOTH = "both"
     ENTER = "enter"
     EXIT = "exit"
+    CARRIED = "carried"
+    CARRIED_EXIT = "carried-exit"
+    BEFORE = "before"
+
+    @property
+    def has_enter(self) -> bool:
+        """True where a wait has the stamp before it."""
+        return self not in (Form.EXIT, Form.CARRIED_EXIT)
+
+    @property
+    def has_exit(self) -> bool:
+        """True where a wait has the stamp after it."""
+        return self is not Form.ENTER
+
+    @property
+    def is_carried(self) -> bool:
+        """True where the stamp after a wait is written later than its clock is read."""
+        return self in (Form.CARRIED, Form.CARRIED_EXIT)
+
+
+WAIT_FORMS = (Form.BOTH, Form.CARRIED, Form.ENTER, Form.EXIT, Form.CARRIED_EXIT)
+"""Forms of a wait, those that give a stall first."""
+
+SIGNAL_FORMS = (Form.BOTH, Form.BEFORE)
+"""Forms of a signal. CARRIED is none: what moves the schedule at a signal is the clock."""
+
+
+def forms_of(*, is_wait: bool, is_deferred: bool = False) -> tuple[Form, ...]:
+    """The forms that a site can have. A wait that lets the warp go on before it ends (`is_deferred`) is not carried: its
+    clock waits for a store.
+    """
+    if not is_wait:
+        return SIGNAL_FORMS
+    return tuple(form for form in WAIT_FORMS if not (is_deferred and form.is_carried))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ With --placement FILE the sets of a placement are measured beside the run with a
 overhead_programs.py): each time is one run of a build that `autostamp nvcc` or plain nvcc made beforehand. With --cuda these are
 the bundled programs of CUDA C++, which are built first.
 
+With --beside FILE|RUN, several times, what was recorded before stands in one table with what is measured: a single run with all
+stamps, joined replays, other tools. With --recorded nothing is measured, and the table is all.
+
 Exit status: 0 done, 1 a case failed or outputs differ, 2 wrong usage, 3 no GPU or no torch.
 """
 
@@ -40,7 +43,7 @@ from autostamp.model.options import InstrumentOptions, RecordOptions, Selection
 from autostamp.runtime import devices, machine
 from autostamp.runtime.buffer import NoMemory
 from autostamp.runtime.placement_file import read_placement, selection_of
-from benchmarks import overhead_cuda, overhead_programs, overhead_replays
+from benchmarks import overhead_beside, overhead_cuda, overhead_programs, overhead_replays
 from benchmarks.overhead_cases import TARGETS, Builds, Case, TorchMemory, all_cases
 from benchmarks.overhead_resources import resources_of
 from benchmarks.overhead_statistics import Comparison, compare, table
@@ -57,6 +60,8 @@ COMPILE_ONLY = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit status."""
     options = _parser().parse_args(arguments)
+    if options.recorded:
+        return _show_beside(options, [])
     if options.cuda:
         return _run_bundled(options)
     if options.program:
@@ -100,6 +105,7 @@ def _run_programs(programs: Sequence[overhead_programs.Program], options: argpar
     results = [overhead_programs.measure(program, options.rounds) for program in programs]
     gpu = ", ".join(found.name for found in devices.find_gpus()[0][:1])
     print(report(gpu, results, []))
+    _show_beside(options, results)
     _write(options, gpu, results, [])
     return 0 if all(result.is_good for result in results) else 1
 
@@ -143,8 +149,21 @@ def _run(cases: Sequence[Case], options: argparse.Namespace) -> int:
         if finding.code != "AS5006":  # a target that was never imported: its cases were not chosen, or failed
             say(f"{finding.code} {finding.message}")
     print(report(gpu, results, resources))
+    _show_beside(options, results)
     _write(options, gpu, results, resources)
     return 0 if all(result.is_good for result in results) else 1
+
+
+def _show_beside(options: argparse.Namespace, results: Sequence[Result]) -> int:
+    """The table of `overhead_beside`, where it was asked for; 2 where a source cannot be read."""
+    try:
+        text = overhead_beside.report(options.beside, [result.as_json() for result in results if result.rounds])
+    except (OSError, ValueError, KeyError) as error:
+        print(f"error: --beside: {error}", file=sys.stderr)
+        return 2
+    if options.beside:
+        print(f"\n{text}")
+    return 0
 
 
 def _write(
@@ -262,6 +281,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--set", type=int, default=0, metavar="N", help="with --placement: this set alone")
     parser.add_argument("--no-stage", action="store_true", help="stamps do not carry the stage at run time")
     parser.add_argument("--capacity", type=int, default=4096, help="records per warp (default %(default)s)")
+    parser.add_argument(
+        "--beside",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE|RUN",
+        help="show recorded results in one table",
+    )
+    parser.add_argument("--recorded", action="store_true", help="measure nothing: the table of --beside is all")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write everything, single rounds included, to a file")
     parser.add_argument("--compile-only", action="store_true", help="compile both builds for sm_90a, with no GPU")
     return parser

@@ -98,7 +98,9 @@ class Pretend:
             Device=lambda: SimpleNamespace(compute_capability=self.capability),
             Event=lambda: SimpleNamespace(record=lambda stream: None),
             get_elapsed_time=lambda begin, end: self.clock,
-            get_current_stream=lambda: SimpleNamespace(ptr=7, synchronize=lambda: None),
+            get_current_stream=lambda: SimpleNamespace(
+                ptr=7, synchronize=lambda: None, launch_host_func=lambda function, argument: None
+            ),
         )
         monkeypatch.setitem(sys.modules, "cupy", module)
 

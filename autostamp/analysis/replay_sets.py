@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a replay set once it was timed: it is kept, split, or dropped."""
+"""Replay sets as they are run, and what their times say."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,37 +36,28 @@ class Trial:
         return tuple(site for site in self.sites if site[0] not in self.anchors)
 
 
-def halves(trial: Trial, first: int, waits: Collection[str] = ()) -> tuple[Trial, ...]:
-    """Two sets with half of the sites each and all anchors, numbered `first` and the next; none where there is no half.
+def initial(placement: Placement, *, with_untried: bool) -> list[Trial]:
+    """The sets of a placement, with the one of `untried` where that is asked for, and the one of all their sites at the end.
 
-    The halves of one wait are its stamps: one set has the enter, the other the exit. `waits` are the keys of waits.
+    Most kernels that stamps cost anything do not bear all of them at once, but those that do need no second replay.
     """
-    own = trial.own
-    parts: tuple[tuple[tuple[str, Form], ...], ...]
-    if len(own) == 1 and own[0][0] in waits and own[0][1] is Form.BOTH:
-        parts = (((own[0][0], Form.ENTER),), ((own[0][0], Form.EXIT),))
-    elif len(own) < 2:
-        return ()
-    else:
-        middle = (len(own) + 1) // 2
-        parts = (own[:middle], own[middle:])
-    anchors = tuple(site for site in trial.sites if site[0] in trial.anchors)
-    return tuple(Trial(first + at, (*anchors, *part), trial.anchors) for at, part in enumerate(parts))
+    trials = [Trial.of(each) for each in placement.sets]
+    left = untried(placement) if with_untried else None
+    if left is not None:
+        trials.append(left)
+    whole = everything(trials)
+    return [*trials, whole] if whole is not None else trials
 
 
-def untried(placement: Placement) -> Trial | None:
-    """A set of all sites that the placement leaves out, with the anchors of its first set; None where there is none.
-
-    A placement leaves out what changes the compiled schedule, which need not change the time. Split as often as it takes, this
-    set shows which of them do.
-    """
-    if not placement.uncovered or not placement.sets:
+def everything(trials: Sequence[Trial]) -> Trial | None:
+    """All sites of several sets in one, each with all its stamps, and the first one's anchors; None where one is that."""
+    if not trials:
         return None
-    first = placement.sets[0]
-    anchors = tuple(site for site in first.sites if site[0] in first.anchors)
-    number = 1 + max(each.number for each in placement.sets)
-    left = tuple((key, Form.BOTH) for key in placement.uncovered if key not in first.anchors)
-    return Trial(number, (*anchors, *left), first.anchors)
+    keys = dict.fromkeys(key for each in trials for key, _ in each.sites)
+    sites = tuple((key, Form.BOTH) for key in keys)
+    if any(set(each.sites) == set(sites) for each in trials):
+        return None
+    return Trial(1 + max(each.number for each in trials), sites, trials[0].anchors)
 
 
 def spans_of(traces: Sequence[Trace]) -> list[float]:
@@ -96,6 +87,31 @@ def times_of(clean: Sequence[Sequence[float]], stamped: Sequence[Sequence[float]
     return SetTimes(rounds, base, float(np.median(after)), float(np.median(after)) / base, p10, p90, high - low, method)
 
 
+def noise_of(runs: Sequence[Sequence[float]]) -> float:
+    """By how much the medians of runs differ: from the least to the largest, as a share of the median. 0 for one run, or none."""
+    medians = [float(np.median(np.array(times, float))) for times in runs if times]
+    return (max(medians) - min(medians)) / float(np.median(medians)) if medians and min(medians) > 0 else 0.0
+
+
 def is_within(times: SetTimes, bar: float) -> bool:
     """Whether a set may be kept. One that was not timed is, and the report says so."""
     return not times.rounds or times.ratio <= bar
+
+
+def untried(placement: Placement) -> Trial | None:
+    """A set of all stamps that the placement leaves out, with the anchors of its first set; None where there is none.
+
+    A placement leaves out what changes the compiled schedule, which need not change the time. Split as often as it takes, this
+    set shows which of them do.
+    """
+    if not placement.sets:
+        return None
+    first = placement.sets[0]
+    anchors = tuple(site for site in first.sites if site[0] in first.anchors)
+    number = 1 + max(each.number for each in placement.sets)
+    placed = {site for each in placement.sets for site in each.sites}
+    halved = {Form.ENTER: Form.EXIT, Form.EXIT: Form.ENTER}
+    left = [(key, Form.BOTH) for key in placement.uncovered]
+    left += [(key, halved[form]) for key, form in sorted(placed) if form in halved and (key, Form.BOTH) not in placed]
+    own = tuple(site for site in left if site[0] not in first.anchors and site not in placed)
+    return Trial(number, (*anchors, *own), first.anchors) if own else None

@@ -50,7 +50,7 @@ def _sizes(_context: click.Context, _parameter: click.Parameter, value: str | No
     "texts",
     multiple=True,
     metavar="NAME=VALUE",
-    help="n=1024, 'A=f32[n,n]:random', A=a.npy, p.field=1, p=null.",
+    help="n=1024, 'A=f32[n,n]:random', A=a.npy, p.field=1, p=null, 'm=map(A,box=[64,32])'.",
 )
 @click.option("-I", "includes", multiple=True, metavar="DIR", help="Where headers are, as for nvcc.")
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro, as for nvcc.")
@@ -96,7 +96,8 @@ def command(
     """Launch one kernel of FILE, stamped and clean, on arguments given here; compare the results bit for bit; write RUN.
 
     FILE needs no host code. Arrays hold zeros unless their contents are given: zeros, ones, arange, const(3), random,
-    random(low,high), normal, file.npy or file.npz:key.
+    random(low,high), normal, file.npy or file.npz:key. A tensor map is of an array, which need not be a parameter;
+    `autostamp explain AS8001` has its options.
     """
     from autostamp.cli import config
     from autostamp.hooks import launch as launching
@@ -107,7 +108,7 @@ def command(
     macros = {key: value if equals else "1" for key, equals, value in (macro.partition("=") for macro in defines)}
     shape, text = Shape(grid, block, smem, cluster), file.read_bytes()
     shape.check()
-    prototype = read_prototype(file, text, name, includes, macros)
+    prototype = read_prototype(file, text, name, includes, macros, nvcc.tensor_map_alignment())
     bound = arguments.bind(prototype, texts, seed)
     options = config.load(Path.cwd(), only, skip)
     nvcc.find()

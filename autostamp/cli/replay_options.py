@@ -26,10 +26,12 @@ RUNS: Final = 4
 that was chosen without that code may be another kernel with it."""
 
 LEAST_RUNS: Final = 2
+SETS: Final = 6
+"""Sets that are kept where --sets is not given."""
 
 
 def replay_options(command: Command) -> Command:
-    """Add `--replay`, `--bar`, `--runs`, `--try-uncovered`, `--time`, `--results`, `--budget`, `--jobs` and `--build`."""
+    """Add `--replay` and the options that only it takes."""
     decorators = (
         click.option(
             "--replay", is_flag=True, help="Run once for each set of the placement, and join what they record."
@@ -39,20 +41,32 @@ def replay_options(command: Command) -> Command:
             type=click.FloatRange(1.0, 10.0),
             default=BAR,
             show_default=True,
-            help="Replay: largest stamped ÷ clean time of a set. One above is split or dropped.",
+            help="Replay: largest stamped ÷ clean time of a set. One above is taken apart.",
         ),
         click.option(
             "--runs",
             type=click.IntRange(LEAST_RUNS, 64),
             default=RUNS,
             show_default=True,
-            help="Replay: run each set so often. Its launches show what varies from run to run; three or more are needed.",
+            help="Replay: run each set that is kept so often. Its launches show what varies; three or more are needed.",
+        ),
+        click.option(
+            "--sets",
+            type=click.IntRange(1, 64),
+            default=SETS,
+            show_default=True,
+            help="Replay: keep so many sets at most, those that cover most; the others' sites are named with their cost.",
         ),
         click.option(
             "--try-uncovered",
             "with_untried",
             is_flag=True,
             help="Replay: also run the sites that the placement leaves out, and split them until those that cost are found.",
+        ),
+        click.option(
+            "--as-placed",
+            is_flag=True,
+            help="Replay: run the placement's sets as they are, and no others.",
         ),
         click.option(
             "--time",
@@ -72,14 +86,14 @@ def replay_options(command: Command) -> Command:
             "--budget",
             type=click.FloatRange(0.0),
             metavar="SECONDS",
-            help="Replay: split no more once so much time has gone; what is left over is named.",
+            help="Replay: try no other sets once so much time has gone.",
         ),
         click.option(
             "--jobs",
             type=click.IntRange(1, 64),
             default=1,
             show_default=True,
-            help="Replay: start Python programs so many at a time. They import side by side; their kernels wait for their turn.",
+            help="Replay: start Python programs so many at a time. They compile side by side; launches wait for their turn.",
         ),
         click.option(
             "--build",
@@ -107,6 +121,8 @@ class ReplayChoices:
     jobs: int = 1
     budget: float | None = None
     runs: int = RUNS
+    sets: int = SETS
+    as_placed: bool = False
 
     def program(
         self,

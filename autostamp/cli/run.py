@@ -119,6 +119,8 @@ def command(
     jobs: int,
     budget: float | None,
     runs: int,
+    sets: int,
+    as_placed: bool,
     program: tuple[str, ...],
 ) -> int:
     """Run COMMAND and write RUN. The exit status is the program's.
@@ -133,7 +135,9 @@ def command(
         record = _record_options(capacity, block, repeat, with_payload=not no_stage)
         is_python = _is_python(program) and not native
         python, arguments = _split(program) if _is_python(program) else ([], list(program))
-        asked = ReplayChoices(bar, time_pattern, results, build, placement, with_untried, jobs, budget, runs)
+        asked = ReplayChoices(
+            bar, time_pattern, results, build, placement, with_untried, jobs, budget, runs, sets, as_placed
+        )
         parts = (python, arguments) if is_python else ([], [*python, *arguments])
         chosen = targets or _default_targets(arguments)
         return run_replays(asked.program(parts, program, chosen, record, choices), asked, out, quiet=quiet)
@@ -142,6 +146,7 @@ def command(
         "--results": results,
         "--build": build,
         "--try-uncovered": with_untried,
+        "--as-placed": as_placed,
     }
     refuse([name for name, value in asked_for_replays.items() if value], "for --replay")
     if native or not (compile_only or _is_python(program)):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from autostamp.model.manifest import Manifest
-    from autostamp.model.placement import Placement
-    from autostamp.model.replay import Fit, Recording, Refusal, ReplayedSet, Replays, SetTimes, Uncovered
+    from autostamp.model.replay import Fit, Recording, Refusal, ReplayedSet, Replays
     from autostamp.model.trace import Trace
     from autostamp.runtime.store import RunData
 
@@ -99,24 +98,11 @@ def wait_keys(run: Path) -> frozenset[str]:
     return frozenset(site_key(file, site) for file in files for site in file.sites if site.kind is Kind.WAIT)
 
 
-def uncovered(
-    placement: Placement, sets: Sequence[ReplayedSet], codes: Mapping[str, str], costs: Mapping[str, SetTimes]
-) -> tuple[Uncovered, ...]:
-    """The placement's sites that no joined set has, with what they cost alone: measured, else as they compile.
+def launches(run: Path) -> int:
+    """How many launches a run kept."""
+    from autostamp.runtime.store import load_run
 
-    `codes` say why sites of dropped sets are missing; one that the placement left out costs too much (AS8126) by its schedule.
-    """
-    from autostamp.model.replay import Uncovered
-
-    covered = {key for made in sets for key, _ in made.sites}
-    solo = {each.key: f"{each.effect}, schedule distance {each.features.distance:.2f}" for each in placement.sites}
-    keys = dict.fromkeys((*placement.uncovered, *solo, *(key for each in placement.sets for key, _ in each.sites)))
-    found = []
-    for key in keys:
-        if key not in covered:
-            cost = f"{costs[key].ratio:.3f} of the clean time" if key in costs else solo.get(key, "unknown")
-            found.append(Uncovered(key, cost, codes.get(key, "AS8126")))
-    return tuple(found)
+    return max((trace.launch + 1 for trace in load_run(run).recorded), default=0)
 
 
 def _recordings(numbers: Sequence[int], loaded: Mapping[int, Sequence[RunData]], key: Key) -> list[Recording]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from autostamp.diagnostics import AutostampError
 from autostamp.model.prototype import Prototype
 from autostamp.passes.cuda.declarations import SourceText
-from autostamp.passes.cuda.prototype import includes, parse_prototype
+from autostamp.passes.cuda.prototype import TENSOR_MAP_ALIGNMENT, includes, parse_prototype
 from autostamp.runtime.cuda.arguments import Arguments
 from autostamp.runtime.cuda.device import Shape
 from autostamp.runtime.cuda.nvcc import Flags
@@ -39,20 +39,25 @@ class LaunchPlan:
 
 
 def read_prototype(
-    source: Path, text: bytes, kernel: str, folders: Sequence[str], defines: Mapping[str, str]
+    source: Path,
+    text: bytes,
+    kernel: str,
+    folders: Sequence[str],
+    defines: Mapping[str, str],
+    tensor_map_alignment: int = TENSOR_MAP_ALIGNMENT,
 ) -> Prototype:
     """The prototype of a kernel, from the file alone where that is enough, else with the headers that it includes.
 
-    Raises what `parse_prototype` raises.
+    Raises what `parse_prototype` raises, which takes `tensor_map_alignment`.
     """
     own = SourceText(str(source), text.decode(errors="replace"))
     try:
-        return parse_prototype([own], kernel, defines)
+        return parse_prototype([own], kernel, defines, tensor_map_alignment)
     except AutostampError:
         headers = _headers(source, own, [Path(folder) for folder in folders], defines)
         if not headers:
             raise
-        return parse_prototype([*headers, own], kernel, defines)
+        return parse_prototype([*headers, own], kernel, defines, tensor_map_alignment)
 
 
 def _headers(source: Path, own: SourceText, folders: Sequence[Path], defines: Mapping[str, str]) -> list[SourceText]:

@@ -73,6 +73,8 @@ def run(config: Config, arguments: list[str]) -> int:
         except BaseException:
             _show(session.loaded)
             status = 1
+        if config.turn:
+            turns.over(Path(config.turn)).touch()
         written = None if config.is_clean else session.write(Path(config.out), config.command)
     except AutostampError as error:
         findings.append(error.diagnostic)

@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Final
 import msgspec
 
 from autostamp.diagnostics import AutostampError, Diagnostic
-from autostamp.hooks import caches
+from autostamp.hooks import caches, turns
 from autostamp.hooks.native import NativeOptions
 from autostamp.hooks.native import run as run_native
 from autostamp.hooks.program import Config, Report
@@ -73,11 +74,32 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """A program that was started before its turn, which comes when `turn` is made. Its stdout goes to `log`."""
+    """A program that was started before its turn, which comes when `turn` is made. Its stdout goes to `log`.
+
+    When its last line has run it makes `turns.over(turn)`: what it does from then on, writing its records and ending, is no work
+    of the GPU, and the next program may have its turn.
+    """
 
     process: subprocess.Popen[bytes]
     turn: Path
     log: Path
+
+    def take_turn(self, program: Program) -> tuple[str, ...]:
+        """Let it launch, until its last line has run; digests of its results."""
+        for path in program.results:
+            path.unlink(missing_ok=True)
+        self.turn.touch()
+        over = turns.over(self.turn)
+        while not over.exists() and self.process.poll() is None:
+            time.sleep(turns.PAUSE)
+        return _digests(program)
+
+    def outcome(self, program: Program, number: int, folder: Path, results: tuple[str, ...]) -> Outcome:
+        """How it ended, once it has."""
+        status = self.process.wait()
+        text = self.log.read_text(errors="replace")
+        sys.stderr.write(text)
+        return replace(_outcome(program, number, folder, status, text), results=results)
 
     def stop(self) -> None:
         """End one whose turn never came."""
@@ -102,25 +124,18 @@ def start_early(program: Program, placement: Placement, number: int, folder: Pat
     return Early(process, turn, log)
 
 
-def replay(program: Program, placement: Placement, number: int, folder: Path, early: Early | None = None) -> Outcome:
+def replay(program: Program, placement: Placement, number: int, folder: Path) -> Outcome:
     """Run the program with set `number` of the placement (CLEAN: none), and keep its records in `folder`.
 
-    `early` is the same run where it was started before. Raises AS5007 when it cannot be started. Its own stdout goes to stderr:
-    the results of several runs are not the command's.
+    Raises AS5007 when it cannot be started. Its own stdout goes to stderr: the results of several runs are not the command's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for path in program.results:
         path.unlink(missing_ok=True)
     if not program.python:
         return _native(program, placement, number, folder)
-    if early is not None:
-        early.turn.touch()
-        status = early.process.wait()
-        text = early.log.read_text(errors="replace")
-        sys.stderr.write(text)
-    else:
-        words = _python_words(program, placement, number, folder, None)
-        status, text = _printed(words, {**os.environ, **caches.switched_off()})
+    words = _python_words(program, placement, number, folder, None)
+    status, text = _printed(words, {**os.environ, **caches.switched_off()})
     return _outcome(program, number, folder, status, text)
 
 

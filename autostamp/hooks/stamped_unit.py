@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from autostamp import __version__
 from autostamp.diagnostics import AutostampError
+from autostamp.hooks.copies import named
 from autostamp.hooks.instrument_cuda import gather
 from autostamp.hooks.native import row_of
 from autostamp.hooks.unit_build import Module
@@ -109,7 +110,12 @@ def stamp(
     if own not in project.changed:
         return None
     folder = tempfile.TemporaryDirectory(prefix="autostamp-unit-")
-    written = {batch.relative[path]: item.text for path, item in project.changed.items() if path != own}
+    written: dict[Path, bytes] = {}
+    for path in batch.files.keys() - {own}:
+        # Those without stamps, too: what they include beside them must be the copy.
+        item = project.changed.get(path)
+        text = batch.files[path] if item is None else item.text
+        written[batch.relative[path]] = named(text, str(path), is_stamped=item is not None)
     written |= {Path(name): data for name, data in header_files().items()}
     written[Path(UNIT_HEADER)] = project.unit_header
     for relative, data in written.items():

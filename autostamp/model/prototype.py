@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 POINTER_BYTES: Final = 8
+TENSOR_MAP_BYTES: Final = 128
+"""sizeof(CUtensorMap): 16 words of 64 bits (cuda.h, CU_TENSOR_MAP_NUM_QWORDS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,19 @@ class Struct:
     fields: tuple[Field, ...]
 
 
-CType: TypeAlias = Scalar | Vector | Pointer | Array | Struct
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """CUtensorMap of cuda.h, which the driver fills in. `alignment` is 64 bytes, from CUDA 13.0 on 128."""
+
+    alignment: int
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return TENSOR_MAP_BYTES
+
+
+CType: TypeAlias = Scalar | Vector | Pointer | Array | Struct | TensorMap
 
 
 def spell(kind: CType | None) -> str:
@@ -113,6 +127,8 @@ def spell(kind: CType | None) -> str:
             return f"{spell(kind.element)}[{kind.count}]"
         case Struct():
             return f"::{kind.spelling}" if kind.spelling else "struct without a name"
+        case TensorMap():
+            return "::CUtensorMap"
         case Scalar() | Vector():
             return kind.spelling
 

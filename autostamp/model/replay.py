@@ -99,7 +99,7 @@ class ReplayedSet:
 
 @dataclass(frozen=True, slots=True)
 class Uncovered:
-    """A site without records. `cost`: what it costs alone, as far as known; `code`: the page that says why it is missing."""
+    """A site without records. `cost` says what was measured of it, and in what company; `code` is the page why it is missing."""
 
     key: str
     cost: str

@@ -23,9 +23,9 @@ from autostamp.report.document_prediction import Predicted, prediction_object
 from autostamp.report.document_tables import Tables, tables_of
 from autostamp.report.document_timeline import timeline_object
 from autostamp.report.launches_text import launch_lines
-from autostamp.report.notes import loud_notes
+from autostamp.report.notes import loud_notes, placed_notes
 from autostamp.report.places import places_of
-from autostamp.report.replays_text import replay_notes, replays_object
+from autostamp.report.replays_text import replays_object
 from autostamp.report.verdict import verdict
 
 SCHEMA_VERSION: Final = 1
@@ -58,15 +58,14 @@ def document(
     facts = facts or MachineFacts()
     tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})
     found: list[dict[str, Any]] = []
-    notes = list(replay_notes(replays)) if replays is not None else []
+    told: list[tuple[Timeline, str]] = []
     for index, (timeline, flow) in enumerate(pairs):
         own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest))
         cost = (costs or {}).get(timeline.trace, Cost())
         spread = launch_lines((launches or {}).get(timeline.trace, ()), places_of(manifest, timeline.trace))
         said = verdict(timeline, flow, manifest, facts, cost, launches=spread)
         found.append(timeline_object((timeline, flow), facts, said, cost, tables.numbers[timeline.trace], columns))
-        where = f"{timeline.kernel} CTA {timeline.block}: " if len(pairs) > 1 else ""
-        notes += [f"{where}{note}" for note in (*own, *flow.notes)]
+        told += [(timeline, note) for note in dict.fromkeys((*own, *flow.notes))]
         progress()
     for index, prediction in sorted((predicted or {}).items()):
         found[index]["prediction"] = prediction_object(prediction, tables, columns)
@@ -75,7 +74,7 @@ def document(
         "tool": f"autostamp {__version__}",
         "title": title_of([timeline for timeline, _ in pairs], facts),
         "machine": _machine(facts),
-        "notes": list(dict.fromkeys((*notes, *_without_text(tables)))),
+        "notes": [*placed_notes(told, [timeline for timeline, _ in pairs]), *_without_text(tables)],
         "sources": tables.sources,
         "sites": tables.sites,
         "instances": tables.instances,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from autostamp.model.manifest import Manifest
@@ -26,6 +26,28 @@ def loud_notes(timeline: Timeline, manifest: Manifest, with_missed: bool = True)
         *_missing_roles(timeline, places),
         *(_never_visited(timeline, places) if with_missed else ()),
     )
+
+
+def placed_notes(told: Sequence[tuple[Timeline, str]], every: Sequence[Timeline]) -> tuple[str, ...]:
+    """Each note once, with the CTAs that it is about in front where there are several: "gemm launch 1 CTA (0, 0, 0): …"."""
+    of: dict[str, list[Timeline]] = {}
+    for timeline, note in told:
+        of.setdefault(note, []).append(timeline)
+    return tuple(f"{_about(timelines, every)}{note}" for note, timelines in of.items())
+
+
+def _about(timelines: Sequence[Timeline], every: Sequence[Timeline]) -> str:
+    if len(every) < 2:
+        return ""
+    if len(timelines) == len(every):
+        return f"all {len(every)} timelines: "
+    has_launches = len({each.launch for each in every}) > 1
+    names = [
+        f"{each.kernel}{f' launch {each.launch}' if has_launches else ''} CTA {each.block}"
+        for each in timelines[:_MOST_NAMED]
+    ]
+    more = f" and {len(timelines) - _MOST_NAMED} more" if len(timelines) > _MOST_NAMED else ""
+    return f"{', '.join(names)}{more}: "
 
 
 def open_wait(warp: WarpTimeline, instance: int, places: Mapping[int, Place]) -> str:

@@ -18,11 +18,6 @@ def replay_lines(replays: Replays) -> tuple[str, ...]:
     return tuple(_lines(replays))
 
 
-def replay_notes(replays: Replays) -> tuple[str, ...]:
-    """The same as sentences of the document's notes, each for itself."""
-    return tuple(line.strip() for line in _lines(replays))
-
-
 def replays_object(replays: Replays) -> dict[str, Any]:
     """Everything as an object that JSON can hold. Times of a set that was not timed are null."""
     found: dict[str, Any] = asdict(replays)
@@ -75,7 +70,10 @@ def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
         where = f" of {fit.kernel}" if len(fits) > 1 else ""
         parts.append(f"{fit.events:,} of its records{where} placed by {fit.anchors:,} anchors, {off}")
         if fit.guided:
-            parts.append(f"{fit.guided:,} warps without an anchor, placed by another warp's")
+            most = f"by up to {fit.error_most:,} cycles"
+            parts.append(
+                f"{fit.guided:,} warps have no anchor and lie where another warp's put them, {most}; stalls keep their length"
+            )
         if fit.shortened:
             parts.append(f"{fit.shortened:,} waits drawn shorter than they were, as the reference had no room")
         if fit.moved:
@@ -96,6 +94,6 @@ def _missing(uncovered: tuple[Uncovered, ...]) -> Iterator[str]:
         return
     yield f"  {len(uncovered)} sites are not covered:"
     for each in uncovered[:_MOST_MISSING]:
-        yield f"    {each.key.rpartition('@')[0]}: alone {each.cost} ({each.code})"
+        yield f"    {each.key.rpartition('@')[0]}: {each.cost} ({each.code})"
     if len(uncovered) > _MOST_MISSING:
         yield f"    and {len(uncovered) - _MOST_MISSING} more"

@@ -29,7 +29,8 @@ _MOST_NOTES: Final = 6
 class Verdict:
     """Plain text: the headline names what bound the kernel and the period, the lines say the rest.
 
-    `sentences` are all lines unbroken, without the table of roles: for a page, which has that table and breaks lines itself.
+    `sentences` are all lines unbroken, without the table of roles and the cost of measuring: for a page, which has a table of
+    either and breaks lines itself.
     """
 
     headline: str
@@ -59,13 +60,8 @@ def verdict(
     words = Words(places_of(manifest, timeline.trace), barriers_of(manifest, timeline.trace), mhz)
     said = (*notes, *flow.notes)
     before = [*_steady(flow, words), *path_lines(flow, words)]
-    after = [
-        *wait_lines(timeline, flow, words),
-        *unexplained_lines(flow),
-        *_between(flow, words),
-        *_trust(timeline, cost or Cost()),
-    ]
-    sections = [*before, *role_table(timeline, flow), *after]
+    after = [*wait_lines(timeline, flow, words), *unexplained_lines(flow), *_between(flow, words)]
+    sections = [*before, *role_table(timeline, flow), *after, *_trust(timeline, cost or Cost())]
     loud = [f"note: {note}" for note in said[:_MOST_NOTES]]
     if len(said) > _MOST_NOTES:
         loud.append(f"note: and {count_of(len(said) - _MOST_NOTES, 'more note')}")

@@ -28,6 +28,7 @@ from autostamp.runtime import devices, machine
 from benchmarks.overhead_statistics import Round, compare, spread_of, table
 from benchmarks.rivals import cutlass_builds, iket_trace
 from benchmarks.rivals.measured import Measured, read, rounds_of, sm_mhz
+from benchmarks.rivals.queued import LATE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TIMEOUT_S: Final = 300
@@ -141,6 +142,8 @@ _MEASURES: Final = {"cutedsl": _cutedsl, "cutlass": _cutlass}
 
 
 def _time(said: str) -> float:
+    if LATE in said:
+        print(f"note: {LATE}", file=sys.stderr, flush=True)
     found = _TIME.search(said)
     if found is None:
         message = f"no time was printed: {said.strip()[-120:]!r}"

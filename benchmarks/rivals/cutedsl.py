@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.rivals.queued import us_per_launch
+
 SIZE = 2048
 SOURCE = Path(__file__).parents[2] / "kernels" / "cutedsl" / "gemm_ws.py"
 SHIM = "from benchmarks.rivals.iket_stamps import stamper as _as; _as = _as()"
@@ -60,20 +62,11 @@ def median_us(compiled: Any, launches: int) -> float:
     a, b = (cupy.asarray(rng.standard_normal((SIZE, SIZE)).astype(np.float16)) for _ in range(2))
     c = cupy.empty((SIZE, SIZE), dtype=cupy.float16)
     tensors = [from_dlpack(x, assumed_align=16).mark_layout_dynamic(leading_dim=1) for x in (a, b, c)]
-    stream = cupy.cuda.get_current_stream()
-    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-    times = []
-    for _ in range(launches):
-        start.record(stream)
-        compiled(*tensors, cuda.CUstream(stream.ptr))
-        stop.record(stream)
-        stop.synchronize()
-        times.append(1e3 * cupy.cuda.get_elapsed_time(start, stop))
+    us = us_per_launch(lambda stream: compiled(*tensors, cuda.CUstream(stream.ptr)), launches)
     error = float(cupy.abs(c.astype(cupy.float32) - a.astype(cupy.float32) @ b.T.astype(cupy.float32)).max())
     if not error < 0.5:
         sys.exit(f"wrong result: {error}")
-    times.sort()
-    return float(times[len(times) // 2])
+    return us
 
 
 def main(build: str, launches: int) -> None:

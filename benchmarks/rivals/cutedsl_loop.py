@@ -16,6 +16,8 @@ import cutlass.cute as cute
 from cuda.bindings import driver as cuda
 from cutlass.cute.experimental import iket
 
+from benchmarks.rivals.queued import us_per_launch
+
 ITERATIONS = 2000
 CHAIN = 16
 
@@ -57,17 +59,10 @@ def main(build: str, launches: int) -> None:
 
     function = compiled(is_stamped=build == "iket")
     out = cupy.zeros(32, dtype=cupy.float32)
-    stream = cupy.cuda.get_current_stream()
-    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-    times = []
-    for _ in range(launches):
-        start.record(stream)
-        function(from_dlpack(out, assumed_align=16), cutlass.Int32(ITERATIONS), cuda.CUstream(stream.ptr))
-        stop.record(stream)
-        stop.synchronize()
-        times.append(1e3 * cupy.cuda.get_elapsed_time(start, stop))
-    times.sort()
-    print(f"us_per_launch {times[len(times) // 2]:.3f}", flush=True)
+    value = from_dlpack(out, assumed_align=16)
+    count = cutlass.Int32(ITERATIONS)
+    us = us_per_launch(lambda stream: function(value, count, cuda.CUstream(stream.ptr)), launches)
+    print(f"us_per_launch {us:.3f}", flush=True)
 
 
 if __name__ == "__main__":

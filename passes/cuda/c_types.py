@@ -87,13 +87,15 @@ _VECTOR_BASES: Final[dict[str, str]] = {
 }
 
 HANDLES: Final[dict[str, str]] = {
-    "CUtensorMap": "a tensor map is made by host code (cuTensorMapEncodeTiled)",
     "cudaTextureObject_t": "a texture object is made by host code",
     "cudaSurfaceObject_t": "a surface object is made by host code",
     "cudaStream_t": "a stream is made by host code",
     "va_list": "arguments of a variable number cannot be given",
 }
 """Types whose values only host code can make, and why."""
+
+TENSOR_MAPS: Final = ("CUtensorMap", "CUtensorMap_st", "cute::TmaDescriptor")
+"""Names of a tensor map: those of cuda.h, and CuTe's alias (include/cute/arch/copy_sm90_desc.hpp)."""
 
 _MAX_VECTOR_ALIGNMENT: Final = 16
 

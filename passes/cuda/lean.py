@@ -14,13 +14,12 @@ from enum import StrEnum
 from typing import Final
 
 from autostamp.passes.cuda.functions import Asm, Function
+from autostamp.passes.cuda.register_calls import GIVES, INSTRUCTION
 
 FEW: Final = 32
 """Registers a thread. Of the public kernels of docs/adr/0007 those whose producers keep 24 spill with usual stamps, and those
 whose producers keep 40 do not."""
 
-_GIVES = re.compile(r"reg_?dealloc|decrease_registers|(?:\A|_)setmaxnreg_dec")
-_INSTRUCTION = re.compile(r"setmaxnreg\.dec[\w.]*\s+([^;\s]+)")
 _PLACE = re.compile(r"%(\d+)\Z")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _COMPARED = re.compile(r"[<>=!]=?\s*\d+")
@@ -55,7 +54,7 @@ def kept_by(functions: Sequence[Function]) -> Iterator[Kept]:
     wrappers: dict[str, int] = {}
     for function in functions:
         for asm in function.asms:
-            match = _INSTRUCTION.search(asm.text)
+            match = INSTRUCTION.search(asm.text)
             if match is not None:
                 operand = _operand(asm, match[1])
                 if operand in function.template_parameters:
@@ -63,7 +62,7 @@ def kept_by(functions: Sequence[Function]) -> Iterator[Kept]:
                 yield Kept(_numbers(operand, function, asm.start))
     for function in functions:
         for call in function.calls:
-            if call.name in wrappers or _GIVES.search(call.name):
+            if call.name in wrappers or GIVES.search(call.name):
                 given = [*call.template[1:-1].split(",")] if call.template else list(call.arguments)
                 yield Kept(_numbers(",".join(given[wrappers.get(call.name, 0) :][:1]), function, call.start))
 

@@ -24,12 +24,22 @@ def includes(text: str, defines: Mapping[str, str]) -> tuple[Include, ...]:
     return tuple(plain(text, defines).includes)
 
 
-def parse_prototype(sources: Sequence[SourceText], kernel: str, defines: Mapping[str, str]) -> Prototype:
+TENSOR_MAP_ALIGNMENT: Final = 128
+"""alignof(CUtensorMap) of the newest cuda.h."""
+
+
+def parse_prototype(
+    sources: Sequence[SourceText],
+    kernel: str,
+    defines: Mapping[str, str],
+    tensor_map_alignment: int = TENSOR_MAP_ALIGNMENT,
+) -> Prototype:
     """The prototype of `kernel` (`name`, `ns::name`, `name<float, 4>`) in the last of `sources`.
 
     The sources before it are headers, in the order of their inclusion, whose declarations count, too. `defines` are the macros
-    of the command line. Raises AS1020 when there is no such kernel, AS1021 when there are several, AS1023 for a template
-    without arguments, and AS1022 and AS1024 to AS1027 for a parameter whose type cannot be read, laid out or given.
+    of the command line, `tensor_map_alignment` is alignof(CUtensorMap) in the toolkit's cuda.h. Raises AS1020 when there is no
+    such kernel, AS1021 when there are several, AS1023 for a template without arguments, and AS1022 and AS1024 to AS1027 for a
+    parameter whose type cannot be read, laid out or given.
     """
     macros: dict[str, str | None] = {}
     found: list[Declaration] = []
@@ -42,7 +52,7 @@ def parse_prototype(sources: Sequence[SourceText], kernel: str, defines: Mapping
     chosen = _choose(kernels, wanted, sources[-1].path)
     place = _place(chosen, chosen.start - 1 - _back_to_name(chosen), len(chosen.name))
     name, substitutes = _instance(chosen, written, place)
-    types = TypeNames(found, macros)
+    types = TypeNames(found, macros, tensor_map_alignment)
     return Prototype(name, chosen.scope, _parameters(chosen, types, substitutes), place, chosen.is_c)
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from autostamp.passes.cuda.guards import Entered, Guard, Path, Step, step_key
+from autostamp.passes.cuda.register_calls import GIVES, TAKES
 from autostamp.passes.cuda.role_tests import ROLE_WORDS, Rank, from_test, is_partition, is_role_test, words_of
 from autostamp.passes.cuda.source import Source
 
@@ -37,8 +38,6 @@ _ISSUES = (
     ("epilogue", re.compile(rb"tmem_load|tcgen05[._]ld|TMEM_LOAD|tensor_load_wait|load_accumulator")),
 )
 _STORES = re.compile(rb"tma_?store|tma::store|TMA_STORE|store_async|bulk_tensor_\w*shared_to_global")
-_GIVES = re.compile(rb"reg_dealloc|setmaxnreg\.dec|decrease_registers|producer_registers")
-_TAKES = re.compile(rb"reg_alloc|setmaxnreg\.inc|increase_registers|consumer_registers")
 _FUNCTIONS = re.compile(
     r"^(?P<role>load|producer|mma|consumer|softmax|correction|epilogue|store|scheduler|transform)(?=_|[A-Z]|$)"
 )
@@ -146,7 +145,8 @@ def _from_issues(text: bytes) -> str:
 
 
 def _from_registers(text: bytes) -> str:
-    gives, takes = _GIVES.search(text), _TAKES.search(text)
+    code = text.decode("latin-1")
+    gives, takes = GIVES.search(code), TAKES.search(code)
     if (gives is None) == (takes is None):
         return ""
     return "load" if gives else "mma"

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from pycparser import c_ast
 from pycparser.c_parser import CParser, ParseError
 
-from autostamp.model.prototype import Array, CType, Pointer, Scalar, Struct
+from autostamp.model.prototype import Array, CType, Pointer, Scalar, Struct, TensorMap
 from autostamp.passes.cuda import c_types
 from autostamp.passes.cuda.constants import evaluate
 from autostamp.passes.cuda.declarations import Declaration, Scope, Sort, close_of, split, without_attributes
@@ -30,7 +30,9 @@ _DROPPED: Final = re.compile(
 _ALIGNED: Final = re.compile(
     r"\b(?:alignas|__align__)\s*(?=\()|\b__attribute__\s*\(\s*\(\s*(?:__)?aligned(?:__)?\s*(?=\()"
 )
-_QUALIFIED: Final = re.compile(r"(?:::\s*|\b)[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)+|::\s*[A-Za-z_]\w*")
+_QUALIFIED: Final = re.compile(
+    r"(?:::\s*|\b)(?!(?:const|volatile|struct|enum)\b)[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)+|::\s*[A-Za-z_]\w*"
+)
 _NAME: Final = re.compile(r"\b[A-Za-z_]\w*\b")
 _STANDARD: Final = re.compile(r"(?:::)?(?:cuda::)?std::")
 _KEYWORDS: Final = frozenset({
@@ -56,8 +58,11 @@ class Qualified:
 class TypeNames:
     """Types and constants by name, for the declarations of one kernel's files. Every method raises UnclearError."""
 
-    def __init__(self, found: Sequence[Declaration], macros: Mapping[str, str | None]) -> None:
+    def __init__(
+        self, found: Sequence[Declaration], macros: Mapping[str, str | None], tensor_map_alignment: int
+    ) -> None:
         self._macros = macros
+        self._tensor_map = TensorMap(tensor_map_alignment)
         self._parser = CParser()
         self._types: dict[Scope, list[Declaration]] = {}
         self._constants: dict[Scope, list[Declaration]] = {}
@@ -135,7 +140,9 @@ class TypeNames:
         return " ".join(words), {v: k for k, v in names.items()}
 
     def _is_type(self, name: str, scope: Scope) -> bool:
-        return self._find(self._types, name, scope) is not None or name in c_types.BUILTIN or name in c_types.HANDLES
+        if self._find(self._types, name, scope) is not None or name in c_types.BUILTIN or name in c_types.HANDLES:
+            return True
+        return name.removeprefix("::") in c_types.TENSOR_MAPS
 
     def _unknown_type(self, text: str, names: Mapping[str, str], scope: Scope) -> str:
         """The name that ought to be a type: one that another name follows and that nothing declares."""
@@ -186,6 +193,8 @@ class TypeNames:
     def _pointer(pointee: Qualified) -> Pointer:
         if isinstance(pointee.kind, Array):
             raise UnclearError("AS1024", name="a pointer to an array", detail="give a pointer to its elements")
+        if isinstance(pointee.kind, TensorMap):
+            raise UnclearError("AS1024", name="a pointer to a tensor map", detail="a map can be given by value alone")
         return Pointer(pointee.kind, pointee.is_const, pointee.is_volatile)
 
     def _specifier(self, node: c_ast.Node, scope: Scope) -> Qualified:
@@ -202,6 +211,8 @@ class TypeNames:
     def named(self, name: str, scope: Scope) -> Qualified:
         """The type that a name means inside `scope`."""
         found = self._find(self._types, name, scope)
+        if name.removeprefix("::") in c_types.TENSOR_MAPS and (found is None or not found.scope):
+            return Qualified(self._tensor_map)  # also where cuda.h was read: what a map holds is the driver's affair
         if found is None:
             if name in c_types.HANDLES:
                 raise UnclearError("AS1024", name=name, detail=c_types.HANDLES[name])

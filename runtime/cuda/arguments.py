@@ -24,14 +24,17 @@ from autostamp.model.prototype import (
     Prototype,
     Scalar,
     Struct,
+    TensorMap,
     Vector,
     spell,
 )
 from autostamp.runtime.cuda import contents
 from autostamp.runtime.cuda.elements import REAL, SMALL, STORAGE, encode, limits
+from autostamp.runtime.cuda.map_arguments import MapArgument, check, tiled_of
 from autostamp.runtime.cuda.specs import (
     ArraySpec,
     File,
+    MapSpec,
     Number,
     Spec,
     Values,
@@ -44,10 +47,21 @@ _BYTES: Final = ("char", "unsigned char")
 
 _AXES: Final = "xyzw"
 
+_MAP: Final = "CUtensorMap"
+
+_UNTYPED: Final = Pointer(None, is_const=False)
+"""What stands for the pointer of an array that only maps reach."""
+
+
+_WHAT: Final = {ArraySpec: "an array", Values: "several values", MapSpec: "a tensor map"}
+
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An array that the kernel gets a pointer to: `data` is its content before the launch, in memory form and C order."""
+    """An array that the kernel gets a pointer to or a tensor map of.
+
+    `data` is its content before the launch, in memory form and C order. `is_const` is False for one that only maps reach.
+    """
 
     name: str
     number: str
@@ -58,11 +72,12 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One parameter's bytes. `pointers` are (offset, number of a buffer) of the addresses to fill in."""
+    """One parameter's bytes. `pointers` are (offset, number of a buffer) of the addresses to fill in, `maps` the tensor maps."""
 
     name: str
     data: bytes
     pointers: tuple[tuple[int, int], ...] = ()
+    maps: tuple[MapArgument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +88,18 @@ class Arguments:
     buffers: tuple[Buffer, ...]
 
     def packed(self, addresses: Sequence[int]) -> list[bytes]:
-        """Each parameter's bytes, with the addresses of the buffers in place."""
+        """Each parameter's bytes, with the addresses of the buffers and the maps of them in place.
+
+        Raises AS8010 and AS8011 for a map that cannot be made.
+        """
         found = []
         for value in self.values:
             data = bytearray(value.data)
             for offset, buffer in value.pointers:
                 data[offset : offset + POINTER_BYTES] = addresses[buffer].to_bytes(POINTER_BYTES, "little")
+            for each in value.maps:
+                encoded = each.encoded(addresses[each.buffer])
+                data[each.offset : each.offset + len(encoded)] = encoded
             found.append(bytes(data))
         return found
 
@@ -95,11 +116,22 @@ class _Wanted:
     where: Position
 
 
+@dataclass(frozen=True, slots=True)
+class _WantedMap:
+    """A map that is still to be made, once every array is known."""
+
+    name: str
+    spec: MapSpec
+    value: int
+    offset: int
+    where: Position
+
+
 def bind(prototype: Prototype, texts: Sequence[str], seed: int = 0) -> Arguments:
     """Arguments from texts such as `N=1024` and `A=f32[N,N]:random`.
 
     Raises AS8001 for a text that cannot be read, AS8002 for a name that the kernel does not have, AS8003 naming all that is
-    missing, and AS8004, at the parameter, for what does not fit.
+    missing, AS8004, at the parameter, for what does not fit, and AS8010 for a tensor map that cannot be made.
     """
     return _Binder(prototype, read_arguments(texts), seed).bind()
 
@@ -113,6 +145,7 @@ class _Binder:
         self._integers: dict[str, int] = {}
         self._missing: list[str] = []
         self._wanted: list[_Wanted] = []
+        self._wanted_maps: list[_WantedMap] = []
         self._data: list[bytearray] = []
         self._where = Position("", 0, 0)
 
@@ -121,22 +154,33 @@ class _Binder:
             self._data.append(bytearray(parameter.type.size))
             self._where = position_of(parameter.place)
             self._fill(parameter.name, parameter.type, 0, _default(parameter))
-        if self._unused:
-            self._refuse_unknown(min(self._unused))
+        arrays = [self._array_of(wanted) for wanted in self._wanted_maps]
+        if unknown := self._unknown():
+            self._refuse_unknown(min(unknown))
         if self._missing:
             missing = ", ".join(self._missing)
             where = position_of(self._prototype.place)
             raise AutostampError.of("AS8003", where, kernel=self._prototype.name, missing=missing)
         buffers = tuple(self._buffer(wanted) for wanted in self._wanted)
+        maps = [
+            self._map(wanted, number, buffers[number]) for wanted, number in zip(self._wanted_maps, arrays, strict=True)
+        ]
         values = tuple(
             Value(
                 parameter.name,
                 bytes(data),
                 tuple((each.offset, number) for number, each in enumerate(self._wanted) if each.value == at),
+                tuple(made for made, each in zip(maps, self._wanted_maps, strict=True) if each.value == at),
             )
             for at, (parameter, data) in enumerate(zip(self._prototype.parameters, self._data, strict=True))
         )
         return Arguments(values, buffers)
+
+    def _unknown(self) -> set[str]:
+        """Names that were given and that the kernel does not have. An array may be meant for a map that is missing."""
+        if not any(missing.endswith(f"({_MAP})") for missing in self._missing):
+            return self._unused
+        return {name for name in self._unused if not isinstance(self._given[name], ArraySpec)}
 
     def _refuse_unknown(self, name: str) -> NoReturn:
         names = [each for parameter in self._prototype.parameters for each in _names(parameter.name, parameter.type)]
@@ -160,6 +204,13 @@ class _Binder:
                 self._scalar(name, kind, offset, spec)
             case Pointer():
                 self._pointer(name, kind, offset, spec)
+            case TensorMap():
+                if isinstance(spec, MapSpec):
+                    self._wanted_maps.append(_WantedMap(name, spec, len(self._data) - 1, offset, self._where))
+                elif spec is None:
+                    self._missing.append(f"{name} ({_MAP})")
+                else:
+                    self._misfit(name, "it is a tensor map", f"Give '{name}=map(f32[1024,1024],box=[64,32])'.")
             case Vector():
                 axes = [f".{axis}" for axis in _AXES[: kind.count]]
                 self._parts(
@@ -195,9 +246,7 @@ class _Binder:
             self._missing.append(f"{name} ({spell(kind)})")
             return
         if not isinstance(spec, Number) or spec.value is None:
-            what = (
-                "null" if isinstance(spec, Number) else "an array" if isinstance(spec, ArraySpec) else "several values"
-            )
+            what = "null" if isinstance(spec, Number) else _WHAT[type(spec)]
             self._misfit(name, f"{what} for {spell(kind)}", f"Give one number: {name}=1.")
         value = self._value(name, kind, spec.value)
         data = encode(np.asarray(value), kind.number).tobytes()
@@ -239,7 +288,33 @@ class _Binder:
             self._wanted.append(_Wanted(name, kind, spec, len(self._data) - 1, offset, self._where))
         elif not isinstance(spec, Number) or spec.value is not None:
             example = _example(kind)
-            self._misfit(name, f"a number for {spell(kind)}", f"Give an array, '{name}={example}', or {name}=null.")
+            what = "a number" if isinstance(spec, Number) else _WHAT[type(spec)]
+            self._misfit(name, f"{what} for {spell(kind)}", f"Give an array, '{name}={example}', or {name}=null.")
+
+    def _array_of(self, wanted: _WantedMap) -> int:
+        """The number of the buffer that a map is of, which is made for maps alone where no pointer takes it."""
+        name = wanted.spec.array if isinstance(wanted.spec.array, str) else wanted.name
+        spec = wanted.spec.array if isinstance(wanted.spec.array, ArraySpec) else self._given.get(name)
+        for number, each in enumerate(self._wanted):
+            if each.name == name:
+                return number
+        if not isinstance(spec, ArraySpec):
+            arrays = ", ".join(name for name, each in self._given.items() if isinstance(each, ArraySpec)) or "none"
+            detail = f"there is no array {name}"
+            raise AutostampError.of(
+                "AS8004", wanted.spec.options.where(), name=wanted.name, detail=detail, hint=f"There are: {arrays}."
+            )
+        self._unused.discard(name)
+        self._wanted.append(_Wanted(name, _UNTYPED, spec, -1, 0, wanted.spec.options.where()))
+        return len(self._wanted) - 1
+
+    def _map(self, wanted: _WantedMap, number: int, buffer: Buffer) -> MapArgument:
+        self._where, options = wanted.where, wanted.spec.options
+        box, steps = (self._lengths(wanted.name, each) for each in (options.box, options.steps))
+        tiled = tiled_of(buffer.number, buffer.shape, box, steps, options)
+        argument = MapArgument(wanted.name, wanted.offset, number, tiled, options)
+        check(argument, buffer.number)
+        return argument
 
     def _buffer(self, wanted: _Wanted) -> Buffer:
         self._where = wanted.where
@@ -265,17 +340,22 @@ class _Binder:
         return Buffer(name, number, shape, np.ascontiguousarray(data), wanted.type.is_const)
 
     def _shape(self, name: str, shape: Sequence[int | str]) -> tuple[int, ...]:
-        """Lengths, with the names of integer arguments replaced."""
+        """The shape of an array, with the names of integer arguments replaced."""
+        lengths = self._lengths(name, shape)
+        for given, length in zip(shape, lengths, strict=True):
+            if length < 1:
+                detail = f"its length {given} is {length}"
+                self._misfit(name, detail, "Give lengths of 1 and more, or null for no array.")
+        return lengths
+
+    def _lengths(self, name: str, given: Sequence[int | str]) -> tuple[int, ...]:
+        """Numbers, with the names of integer arguments replaced."""
         lengths = []
-        for length in shape:
+        for length in given:
             value = self._integers.get(length) if isinstance(length, str) else length
             if value is None:
                 known = ", ".join(self._integers) or "none"
                 self._misfit(name, f"its length {length} is no integer argument", f"There are: {known}.")
-            if value < 1:
-                self._misfit(
-                    name, f"its length {length} is {value}", "Give lengths of 1 and more, or null for no array."
-                )
             lengths.append(value)
         return tuple(lengths)
 
@@ -306,8 +386,9 @@ class _Binder:
                     self._misfit(wanted.name, f"{asked or 'no type of'} elements for {kind}", hint)
             case _:
                 if not asked:
+                    for_what = f" for {kind}" if wanted.type is not _UNTYPED else ""
                     self._misfit(
-                        wanted.name, f"no type of elements for {kind}", "Write one before the brackets: f32[…]."
+                        wanted.name, f"no type of elements{for_what}", "Write one before the brackets: f32[…]."
                     )
         return asked
 

@@ -17,6 +17,7 @@ from autostamp.diagnostics import AutostampError
 from autostamp.runtime.buffer import DeviceMemory
 from autostamp.runtime.cuda import clusters
 from autostamp.runtime.cuda.arguments import Arguments
+from autostamp.runtime.cuda.held_stream import held
 
 Dim3 = tuple[int, int, int]
 
@@ -116,19 +117,20 @@ class Device:
         return [self._cupy.asarray(buffer.data.reshape(-1).view(np.uint8)) for buffer in arguments.buffers]
 
     def launch(self, loaded: Loaded, shape: Shape, arguments: Arguments, arrays: Sequence[Any]) -> float:
-        """Launch once, wait, and return the microseconds between the events around it."""
+        """Launch once, wait, and return the microseconds that the GPU took, by events in a stream that was held meanwhile."""
         parameters = arguments.packed([int(array.data.ptr) for array in arrays])
         begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
         stream = self._cupy.cuda.get_current_stream()
-        begin.record(stream)
-        if shape.cluster is None:
-            # cupy passes a numpy array of one element by value, whatever its type (cupy, examples/custom_struct).
-            values = tuple(np.frombuffer(data, np.dtype((np.void, len(data)))) for data in parameters)
-            loaded.function(shape.grid, shape.block, values, shared_mem=shape.shared_bytes)
-        else:
-            config = clusters.config(shape.grid, shape.block, shape.cluster, shape.shared_bytes, int(stream.ptr))
-            clusters.launch(int(loaded.function.kernel.ptr), config, parameters)
-        end.record(stream)
+        with held(stream):
+            begin.record(stream)
+            if shape.cluster is None:
+                # cupy passes a numpy array of one element by value, whatever its type (cupy, examples/custom_struct).
+                values = tuple(np.frombuffer(data, np.dtype((np.void, len(data)))) for data in parameters)
+                loaded.function(shape.grid, shape.block, values, shared_mem=shape.shared_bytes)
+            else:
+                config = clusters.config(shape.grid, shape.block, shape.cluster, shape.shared_bytes, int(stream.ptr))
+                clusters.launch(int(loaded.function.kernel.ptr), config, parameters)
+            end.record(stream)
         self._cupy.cuda.runtime.deviceSynchronize()
         return float(self._cupy.cuda.get_elapsed_time(begin, end)) * 1000
 

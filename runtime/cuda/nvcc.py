@@ -142,6 +142,15 @@ def find() -> Nvcc:
     return Nvcc(Path(found), (int(release[1]), int(release[2])))
 
 
+def tensor_map_alignment() -> int:
+    """alignof(CUtensorMap) in the cuda.h of the nvcc that there is: 128 bytes from CUDA 13.0 on, 64 before; 128 without one."""
+    try:
+        release = find().release
+    except AutostampError:  # what is to be compiled says so later
+        return 128
+    return 128 if release >= (13, 0) else 64
+
+
 def require(nvcc: Nvcc, arch: str) -> None:
     """Raise AS4011 when the release is older than the architecture. One that is not in the table is left to nvcc."""
     needed = FIRST_RELEASE.get(arch)

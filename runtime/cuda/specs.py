@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of an argument: `NAME=1024`, `NAME=f32[N,N]:random`, `NAME=file.npy`, `p.field={1,2,3}`, `NAME=null`."""
+"""The text of an argument: `NAME=1024`, `NAME=f32[N,N]:random`, `NAME=file.npy`, `p.field={1,2,3}`, `NAME=map(A,box=[128,64])`,
+`NAME=null`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from autostamp.diagnostics import AutostampError
+from autostamp.runtime.cuda.map_specs import MapOptions, read_options, unreadable
 
 NUMBERS: Final = (
     "bool",
@@ -42,6 +45,7 @@ FILLS: Final[dict[str, tuple[int, ...]]] = {
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*")
 _ARRAY: Final = re.compile(r"(?P<number>\w+)?\s*\[(?P<shape>[^\]]*)\]\s*(?::\s*(?P<fill>.*))?", re.DOTALL)
 _FILL: Final = re.compile(r"(?P<name>[a-z]+)\s*(?:\((?P<numbers>.*)\))?")
+_MAP: Final = re.compile(r"map\s*\((?P<inside>.*)\)", re.DOTALL)
 _FILE: Final = re.compile(r"(?P<path>.+\.npz):(?P<key>.+)|(?P<alone>.+\.npy)")
 _INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)(?:[uUlL]*)")
 _REAL: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?|[+-]?(?:inf|nan)")
@@ -89,7 +93,15 @@ class Values:
     items: tuple[Spec, ...]
 
 
-Spec: TypeAlias = Number | ArraySpec | Values
+@dataclass(frozen=True, slots=True)
+class MapSpec:
+    """A tensor map: of the array that another argument gives, by its name, or of one of its own."""
+
+    array: str | ArraySpec
+    options: MapOptions
+
+
+Spec: TypeAlias = Number | ArraySpec | Values | MapSpec
 
 
 def read_arguments(texts: Sequence[str]) -> dict[str, Spec]:
@@ -111,6 +123,8 @@ def read_spec(value: str, text: str) -> Spec:
         if not value.endswith("}"):
             raise _unreadable(text, "a brace is not closed")
         return Values(tuple(read_spec(item, text) for item in _items(value[1:-1])))
+    if match := _MAP.fullmatch(value):
+        return _map(match["inside"], text)
     if match := _ARRAY.fullmatch(value):
         return _array(match, text)
     if file := _file(value):
@@ -134,6 +148,19 @@ def read_number(text: str) -> int | float | None:
         magnitude = int(sign, 8) if is_octal else int(sign, 0) if not re.fullmatch(r"0\d+", sign) else int(sign)
         return -magnitude if digits.startswith("-") else magnitude
     return float(text.rstrip("fF") if "inf" not in text else text) if _REAL.fullmatch(text) else None
+
+
+def _map(inside: str, text: str) -> MapSpec:
+    first, *parts = _items(inside) or [""]
+    if not first:
+        raise unreadable(text, "map", "a map needs an array: the name of another argument, or f32[1024,1024]")
+    options = read_options(parts, text, _length)
+    if _NAME.fullmatch(first) and first.partition("[")[0] not in NUMBERS:  # p.maps[0], not f32[4]
+        return MapSpec(first, options)
+    array = read_spec(first, text)
+    if not isinstance(array, ArraySpec):
+        raise unreadable(text, first, f"{first!r} is neither an array nor the name of one")
+    return MapSpec(array, options)
 
 
 def _array(match: re.Match[str], text: str) -> ArraySpec:
@@ -177,10 +204,10 @@ def _file(text: str) -> File | None:
 
 
 def _items(text: str) -> list[str]:
-    """Items between commas that stand in no brace."""
+    """Items between commas that stand in no brace, bracket or parenthesis."""
     items, depth, begin = [], 0, 0
     for at, character in enumerate(text):
-        depth += (character == "{") - (character == "}")
+        depth += (character in "{[(") - (character in "}])")
         if character == "," and depth == 0:
             items.append(text[begin:at].strip())
             begin = at + 1

@@ -105,12 +105,10 @@ class Session:
 
     def _map(self, rows: int) -> NDArray[np.void]:
         """A tensor map of the source with boxes of `rows` rows, as an argument that is passed by value."""
-        matrix = tensor_maps.Matrix(
-            int(self._source.data.ptr),
-            int(self._source.size) // (2 * tensor_map.MATRIX_COLUMNS),
-            tensor_map.MATRIX_COLUMNS,
-        )
-        encoded = tensor_maps.encode(matrix, rows, tensor_map.COLUMNS)
+        columns = tensor_map.MATRIX_COLUMNS
+        shape, box = (int(self._source.size) // (2 * columns), columns), (rows, tensor_map.COLUMNS)
+        tiled = tensor_maps.Tiled("bf16", shape, box, (1, 1), swizzle="128B", l2="256B")
+        encoded = tensor_maps.encode(tiled, int(self._source.data.ptr))
         return np.frombuffer(encoded, np.dtype((np.void, tensor_maps.BYTES)))
 
     def _walk(self, path: Path | None, grid: int, trips: int) -> tuple[int, int, int, int]:

@@ -45,7 +45,19 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> RunData:
     folder = tmp_path_factory.mktemp("replays")
     write_placement(folder / "p.json", placement())
     # A kernel of a few microseconds: what is tested is the joining, not what stamps cost it.
-    words = ("run", "--replay", "--jobs", "3", "--bar", "2", "--placement", folder / "p.json", "--instrument", TARGET)
+    words = (
+        "run",
+        "--replay",
+        "--jobs",
+        "3",
+        "--as-placed",
+        "--bar",
+        "2",
+        "--placement",
+        folder / "p.json",
+        "--instrument",
+        TARGET,
+    )
     done = run_module("autostamp", *words, "-o", folder / "RUN", "--", sys.executable, *PROGRAM)
     assert done.returncode == 0, done.stderr
     return load_run(folder / "RUN")

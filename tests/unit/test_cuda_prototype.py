@@ -306,7 +306,8 @@ def test_includes():
     ("declared", "code", "column"),
     [
         ("int& n", "AS1024", 19),
-        ("float x, const __grid_constant__ CUtensorMap m", "AS1024", 28),
+        ("float x, const CUtensorMap* m", "AS1024", 28),
+        ("float x, const CUtensorMap& m", "AS1024", 28),
         ("cudaTextureObject_t t", "AS1024", 19),
         ("std::array<float, 4> a", "AS1024", 19),
         ("void (*f)(int)", "AS1024", 19),

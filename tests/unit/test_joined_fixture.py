@@ -59,7 +59,7 @@ def test_the_face_of_the_summary(capsys):
     # 127.3355 and 125.8905 us against 125.333 us of the clean kernel.
     assert lines[0] == "joined from 2 replays, each at most 1.016 of the clean time; the bar was 1.020"
     assert "1.004 of the clean time" in lines[1]
-    assert "9 warps without an anchor, placed by another warp's" in lines[1]
+    assert "9 warps have no anchor and lie where another warp's put them, by up to" in lines[1]
     assert lines[2].endswith("the reference: its records are where they were")
     assert "  7 sites are not covered:" in lines
     assert any("1.016 times the clean time" in line for line in lines)

@@ -7,6 +7,7 @@ FlashAttention forward, head dimension 128, tile 128 x 128 (flash_attn/cute/inte
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,13 @@ def test_cuda_arrows_by_address_are_those_by_declaration():
     assert arrows == {arrow for arrow in by_declaration(trace) if arrow.wait.instance in ring}
     assert len(arrows) == 8 * 16 + 16 - 4
     assert all(arrow.signal.cycles <= arrow.wait.cycles for arrow in arrows)
+
+
+RECORDED = sorted(path.parent for pattern in ("kernels/*/recorded/*", "tests/fixtures/runs/*")
+                  for path in ROOT.glob(f"{pattern}/manifest.json"))  # fmt: skip
+
+
+@pytest.mark.parametrize("run", RECORDED, ids=lambda run: f"{run.parts[-3]}-{run.name}")
+def test_a_recorded_run_names_no_folder_of_a_machine(run):
+    """Files are named from the top of the repository, or of the package that was recorded; so are roots of barriers."""
+    assert not re.search(r'"/\w', (run / "manifest.json").read_text(encoding="utf-8"))

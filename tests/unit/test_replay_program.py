@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from autostamp.diagnostics import AutostampError
 from autostamp.hooks.native import NativeOptions
-from autostamp.hooks.replay_program import CLEAN, Program, replay
+from autostamp.hooks.replay_program import CLEAN, Program, replay, start_early
 from autostamp.model.options import InstrumentOptions, RecordOptions
 from autostamp.model.placement import PLACEMENT_SCHEMA, Form, Placement, ReplaySet, ScheduleFeatures
 from autostamp.runtime.placement_file import read_placement
@@ -82,3 +83,28 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(AutostampError) as error:
         replay(program, placement(), CLEAN, tmp_path / "clean")
     assert error.value.diagnostic.code == "AS5007"
+
+
+def test_a_program_started_ahead_leaves_its_results_and_its_time(tmp_path: Path) -> None:
+    result = tmp_path / "c.bin"
+    script = tmp_path / "bench.py"
+    script.write_text(f"open({str(result)!r}, 'w').write('abc')\nprint('us 41.5')\n")
+    program = replace(
+        native(""), python=(sys.executable,), words=(str(script),), results=(result,), time="us ([0-9.]+)"
+    )
+    early = start_early(program, placement(), CLEAN, tmp_path / "run")
+    assert early is not None
+    digests = early.take_turn(program)
+    assert digests == (hashlib.sha256(b"abc").hexdigest(),)
+    result.write_text("the next program's")
+    found = early.outcome(program, CLEAN, tmp_path / "run", digests)
+    assert (found.status, found.times, found.results) == (0, (41.5,), digests)
+
+
+def test_a_program_that_fails_before_its_turn_is_over(tmp_path: Path) -> None:
+    script = tmp_path / "bench.py"
+    script.write_text("raise SystemExit(3)\n")
+    program = replace(native(""), python=(sys.executable,), words=(str(script),), time="us ([0-9.]+)")
+    early = start_early(program, placement(), CLEAN, tmp_path / "run")
+    assert early is not None
+    assert early.outcome(program, CLEAN, tmp_path / "run", early.take_turn(program)).status == 3

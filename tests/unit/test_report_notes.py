@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autostamp.model.timeline import RoleTotals, WarpTimeline
-from autostamp.report.notes import loud_notes
+from autostamp.report.notes import loud_notes, placed_notes
 from tests.simulator.ring_report import ring_timeline
 from tests.simulator.tables import CONSUME, ring_kernel, ring_manifest
 
@@ -24,6 +24,24 @@ def test_what_was_not_reached_is_listed():
         "1 stamped instance never visited by the recorded CTA: epilogue arrive_and_wait at ring.py:40",
     )
     assert loud_notes(ring_timeline(), ring_manifest(), with_missed=False) == ()
+
+
+def test_a_note_is_said_once_with_the_ctas_that_it_is_about():
+    first, second = ring_timeline(), replace(ring_timeline(), block=(1, 0, 0))
+    third = replace(first, launch=1)
+    name = first.kernel
+    assert placed_notes([(first, "a"), (first, "b")], [first]) == ("a", "b")
+    assert placed_notes([(first, "a"), (second, "b")], [first, second]) == (
+        f"{name} CTA (0, 0, 0): a",
+        f"{name} CTA (1, 0, 0): b",
+    )
+    assert placed_notes([(first, "a"), (third, "a"), (third, "b")], [first, third]) == (
+        "all 2 timelines: a",
+        f"{name} launch 1 CTA (0, 0, 0): b",
+    )
+    six = [replace(first, block=(x, 0, 0)) for x in range(6)]
+    (text,) = placed_notes([(each, "a") for each in six[:5]], six)
+    assert text.endswith("CTA (2, 0, 0), " + f"{name} CTA (3, 0, 0) and 1 more: a")
 
 
 def test_many_that_were_not_reached_are_counted():

@@ -15,7 +15,7 @@ import pytest
 from autostamp.analysis import analyse
 from autostamp.cli import main
 from autostamp.hooks import replay_program
-from autostamp.hooks.replay_program import Early, Outcome, Program
+from autostamp.hooks.replay_program import Outcome, Program
 from autostamp.model.placement import (
     PLACEMENT_SCHEMA,
     Effect,
@@ -61,7 +61,7 @@ def placement_of(*sets: tuple[int, ...]) -> Placement:
 class Bench:
     """A program whose stamped kernel takes `cost(sites)` times the clean time, and what was asked of it."""
 
-    cost: Callable[[set[int]], float] = lambda _: 1.0
+    cost: Callable[[set[int]], float] = lambda sites: 1.05 if len(sites) == 9 else 1.0
     cost_of_forms: Callable[[dict[int, Form]], float] = lambda _: 1.0
     status: Callable[[set[int]], int] = lambda _: 0
     result: Callable[[set[int], int], str] = lambda _sites, _run: "same"
@@ -69,9 +69,7 @@ class Bench:
     launches: int = 4
     runs: list[set[int]] = field(default_factory=list)
 
-    def __call__(
-        self, program: Program, placement: Placement, number: int, folder: Path, early: Early | None = None
-    ) -> Outcome:
+    def __call__(self, program: Program, placement: Placement, number: int, folder: Path) -> Outcome:
         chosen = next((each.sites for each in placement.sets if each.number == number), ())
         sites = {site for site in range(1, 10) if key_of_site(site) in dict(chosen)}
         self.runs.append(sites)
@@ -107,13 +105,35 @@ def run(*options: str) -> int:
 def test_clean_and_sets_run_there_and_back(bench: Bench) -> None:
     assert run() == 0
     sets = [{*ANCHORS, *own} for own in SETS]
-    assert bench.runs == [set(), *sets, *reversed(sets), *sets, *reversed(sets), set()]
+    whole = set(range(1, 10))
+    # Twice until it is known what they cost, all sites in one set with them; what is kept twice again, to have launches to join.
+    assert bench.runs[:8] == [set(), *sets, whole, whole, *reversed(sets), set()]
+    assert bench.runs[8:] == [set(), *sets, *reversed(sets), set()]
+
+
+def test_sets_are_run_as_placed_on_request(bench: Bench) -> None:
+    bench.cost = lambda sites: 1.05 if WAIT_V in sites else 1.0
+    assert run("--as-placed") == 1
+    first, second = ({*ANCHORS, *own} for own in SETS)
+    assert all(sites in (set(), first, second) for sites in bench.runs)
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [made.number for made in found.sets] == [2]
+
+
+def test_all_sites_in_one_set_need_no_other(bench: Bench) -> None:
+    bench.cost = lambda _: 1.01
+    assert run() == 0
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [len(made.sites) for made in found.sets] == [9]
+    assert not found.dropped
 
 
 def test_each_set_runs_as_often_as_it_is_told(bench: Bench) -> None:
     assert run("--runs", "3") == 0
     first, second = ({*ANCHORS, *own} for own in SETS)
-    assert bench.runs == [set(), first, second, second, first, first, second, set()]
+    assert bench.runs[8:] == [set(), first, second, set()]
 
 
 def test_the_joined_run_has_every_site_and_says_where_each_record_is_from(bench: Bench) -> None:
@@ -146,8 +166,13 @@ def test_a_set_above_the_bar_is_split(bench: Bench) -> None:
     assert run() == 0
     found = load_run("RUN").replays
     assert found is not None
-    assert [(made.number, len(made.sites) - len(ANCHORS)) for made in found.sets] == [(2, 2), (3, 1), (4, 1)]
-    assert any("split into sets 3 and 4" in note for note in found.notes)
+    assert found.sets[0].number == 2
+    alone = [dict(made.sites) for made in found.sets[1:]]
+    assert [(key_of_site(GROUP) in sites, key_of_site(WAIT_V) in sites) for sites in alone] == [
+        (True, False),
+        (False, True),
+    ]
+    assert {sites[key] for sites in alone for key in sites} == {Form.BOTH}
 
 
 def test_a_site_above_the_bar_is_named_with_its_cost(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,7 +192,7 @@ def test_a_wait_above_the_bar_is_split_into_its_stamps(bench: Bench) -> None:
     assert found.replays is not None
     assert not found.replays.uncovered
     halves = [dict(made.sites).get(key_of_site(WAIT_V)) for made in found.replays.sets]
-    assert halves == [None, None, Form.ENTER, Form.EXIT]
+    assert halves[1:] == [None, Form.ENTER, Form.EXIT]
     for trace in found.recorded:
         number = next(row.number for row in trace.kernel.instances if row.site == WAIT_V)
         for warp in analyse(trace, latencies=AT_ONCE).warps[1:]:
@@ -182,9 +207,10 @@ def test_a_budget_ends_the_splitting(bench: Bench, capsys: pytest.CaptureFixture
     assert run("--budget", "0") == 1
     found = load_run("RUN").replays
     assert found is not None
-    assert [(each.number, each.code) for each in found.dropped] == [(3, "AS8126"), (4, "AS8126")]
+    assert [(each.number, each.code) for each in found.dropped] == [(1, "AS8126")]
     assert {each.key for each in found.uncovered} == {key_of_site(GROUP), key_of_site(WAIT_V)}
-    assert "--budget" in capsys.readouterr().err
+    assert all(each.cost == "1.050 of the clean time with 1 other site" for each in found.uncovered)
+    assert any("--budget" in note for note in found.notes)
 
 
 def test_a_bar_that_is_wide_enough_admits_it(bench: Bench) -> None:
@@ -201,8 +227,8 @@ def test_what_the_placement_leaves_out_is_tried_on_request(bench: Bench, tmp_pat
     found = load_run("RUN").replays
     assert found is not None
     covered = [{key for key, _ in made.sites} - {key_of_site(site) for site in ANCHORS} for made in found.sets]
-    # All three are too slow, and so are the first two; of these the second alone.
-    assert covered == [{key_of_site(RELEASE_K)}, {key_of_site(RELEASE_V)}, {key_of_site(GROUP)}]
+    # All three are too slow, and one of them alone.
+    assert covered == [{key_of_site(RELEASE_K)}, {key_of_site(GROUP)}, {key_of_site(RELEASE_V)}]
     assert [each.key for each in found.uncovered] == [key_of_site(WAIT_V)]
 
 
@@ -211,7 +237,7 @@ def test_a_set_that_fails_leaves_the_others(bench: Bench, capsys: pytest.Capture
     assert run() == 1
     found = load_run("RUN").replays
     assert found is not None
-    assert [each.code for each in found.dropped] == ["AS8125"]
+    assert {each.code for each in found.dropped} == {"AS8125"}
     assert {each.key for each in found.uncovered} == {key_of_site(RELEASE_K), key_of_site(RELEASE_V)}
     assert "status 3" in capsys.readouterr().err
 
@@ -221,7 +247,7 @@ def test_a_set_that_changes_the_results_is_left_out(bench: Bench) -> None:
     assert run("--results", "c.bin") == 1
     found = load_run("RUN").replays
     assert found is not None
-    assert [each.code for each in found.dropped] == ["AS8130"]
+    assert {each.code for each in found.dropped} == {"AS8130"}
     assert [made.results_equal for made in found.sets] == [True]
 
 
@@ -305,8 +331,8 @@ def test_the_face_says_sets_ratios_and_what_is_missing(bench: Bench, capsys: pyt
     assert main(["summary", "RUN"]) == 0
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "joined from 2 replays, each at most 1.000 of the clean time; the bar was 1.020"
-    assert any(line.startswith("  set 3:") and "1.000 of the clean time" in line for line in lines)
-    assert "    attention.py:70:5: alone 1.170 of the clean time (AS8126)" in lines
+    assert any(line.startswith("  set 4:") and "1.000 of the clean time" in line for line in lines)
+    assert any(line.startswith("    attention.py:70:5: 1.170 of the clean time alone") for line in lines)
 
 
 def test_the_document_has_the_replays_and_fits_its_schema(bench: Bench) -> None:
@@ -317,7 +343,8 @@ def test_the_document_has_the_replays_and_fits_its_schema(bench: Bench) -> None:
     jsonschema.Draft202012Validator(json.loads(schema)).validate(found)
     timeline = found["timelines"][0]
     assert timeline["cost"]["time_ratio"] == pytest.approx(1.0, abs=0.001)
-    assert found["notes"][0].startswith("joined from 2 replays")
+    assert [made["number"] for made in found["replays"]["sets"]] == [1, 2]
+    assert not any("replays, each" in note for note in found["notes"])
     consumer = next(row for row in timeline["rows"] if row["warp"] == 1)
     spans = consumer["spans"]
     assert set(spans["replay"]) <= {1, 2}
@@ -342,3 +369,27 @@ def test_origins_of_another_version_are_refused_by_their_version(
     Path("RUN/replays.json").write_text('{"schema_version": 99, "a_field_to_come": 1}')
     assert main(["summary", "RUN"]) == 1
     assert "it has schema version 99" in capsys.readouterr().err
+
+
+def test_a_set_at_the_bar_is_run_again_before_it_is_decided(bench: Bench) -> None:
+    # 1.021 at first, and 1.015 in the two runs after that: 1.018 of all four.
+    first = {*ANCHORS, *SETS[0]}
+    bench.cost = lambda sites: 1.0 if sites != first else (1.021 if bench.runs.count(first) <= 2 else 1.015)
+    bench.cost_of_forms = lambda forms: 1.05 if len(forms) == 9 else 1.0
+    assert run() == 0
+    found = load_run("RUN").replays
+    assert found is not None
+    assert [(made.number, round(made.times.ratio, 3)) for made in found.sets] == [(1, 1.018), (2, 1.0)]
+    assert bench.runs.count(first) == 4
+
+
+def test_clean_runs_that_differ_by_more_than_the_bar_admits_are_said(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # All clean runs but the first take 103.02 instead of 100.02 us; stamped kernels are faster than any.
+    bench.cost = lambda sites: 0.9 if sites else (1.03 if len(bench.runs) > 5 else 1.0)
+    assert run() == 1
+    assert "AS8133" in capsys.readouterr().err
+    found = load_run("RUN").replays
+    assert found is not None
+    assert any("AS8133" in note and "2.9%" in note for note in found.notes)

@@ -233,6 +233,49 @@ export interface Timeline {
     readonly prediction?: Prediction | null;
 }
 
+/** A set of a joined run. `times` is null where its cost was not measured, `results_equal` where results could not be compared. */
+export interface ReplayedSet {
+    readonly number: number;
+    readonly sites: readonly { readonly key: string; readonly form: string }[];
+    readonly anchors: readonly string[];
+    readonly launches: number;
+    readonly times: { readonly ratio: number; readonly p10: number; readonly p90: number; readonly method: string } | null;
+    readonly results_equal: boolean | null;
+}
+
+/** How one set's records of one kernel were put onto the reference's axis. Cycles. */
+export interface Fit {
+    readonly number: number;
+    readonly kernel: string;
+    readonly anchors: number;
+    readonly events: number;
+    readonly typical: number;
+    readonly typical_p95: number;
+    readonly error_median: number;
+    readonly error_p90: number;
+    readonly shortened: number;
+    readonly moved: number;
+    readonly guided: number;
+}
+
+/** A site that no set has: what it costs alone, in words, and the code of the page that says why it is missing. */
+export interface Uncovered {
+    readonly key: string;
+    readonly cost: string;
+    readonly code: string;
+}
+
+/** What a joined run says of itself. */
+export interface Replays {
+    readonly reference: number;
+    readonly bar: number;
+    readonly sets: readonly ReplayedSet[];
+    readonly fits: readonly Fit[];
+    readonly dropped: readonly { readonly number: number; readonly code: string; readonly detail: string }[];
+    readonly uncovered: readonly Uncovered[];
+    readonly notes: readonly string[];
+}
+
 export interface Report {
     readonly schema_version: number;
     readonly tool: string;
@@ -244,6 +287,8 @@ export interface Report {
     readonly instances: readonly Instance[];
     readonly barriers: readonly Barrier[];
     readonly timelines: readonly Timeline[];
+    /** Only of a joined run. */
+    readonly replays?: Replays;
 }
 
 export const SCHEMA_VERSION = 1;

@@ -5,6 +5,7 @@ import type { Cost, Figure, Report, Timeline } from "./document.ts";
 import { bar, el, table } from "./elements.ts";
 import { Names } from "./names.ts";
 import { section } from "./predicted.ts";
+import { replaysSection } from "./replays.ts";
 import { duration, figure, percent, time } from "./scale.ts";
 import type { Scene } from "./scenes.ts";
 
@@ -27,7 +28,7 @@ export function verdict(report: Report, names: Names, scene: Scene, links: Links
     const first = scene.timelines[0];
     if (first === undefined) return [];
     const timeline = report.timelines[first]!;
-    const parts: HTMLElement[] = [];
+    const parts: HTMLElement[] = report.replays ? [replaysSection(report, report.replays)] : [];
     if (scene.timelines.length > 1) {
         parts.push(el("p", { class: "aligned" }, scene.alignment), ctas(report, scene, links));
         parts.push(el("p", { class: "faint" }, `What follows is about CTA ${Names.place(timeline)}; the table leads to the others.`));

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { describe, describeArrow } from "../src/describe.ts";
-import { ACTIVE, BETWEEN, STALL, UNCERTAIN } from "../src/document.ts";
+import { ACTIVE, BETWEEN, STALL, UNCERTAIN, type Replays } from "../src/document.ts";
 import { Names } from "../src/names.ts";
+import { headline, lineAt, setRows } from "../src/replays.ts";
 import { report, row, timeline } from "./build.ts";
 
 const plain = row(5, "mma", 100, [[0, 40, STALL, 1], [40, 90, ACTIVE, 1]]);
@@ -40,4 +41,53 @@ test("an arrow between replays carries its error", () => {
         describeArrow(names, measured, 0),
         /, between two replays, right to 50 cycles, another arrival may have been the last$/,
     );
+});
+
+const times = { ratio: 1.0132, p10: 1.011, p90: 1.013, method: "what the program printed" };
+const fit = {
+    number: 2, kernel: "k", anchors: 320, events: 1512, typical: 7, typical_p95: 36,
+    error_median: 90, error_p90: 1043, shortened: 0, moved: 0, guided: 8,
+};
+const said: Replays = {
+    reference: 1,
+    bar: 1.02,
+    sets: [
+        { number: 1, sites: [{ key: "a.cu:1:1@x", form: "both" }], anchors: [], launches: 3, times: { ...times, ratio: 1.001 }, results_equal: true },
+        { number: 2, sites: [{ key: "a.cu:1:1@x", form: "both" }, { key: "a.cu:9:5@x", form: "enter" }], anchors: ["a.cu:1:1@x"], launches: 3, times, results_equal: null },
+    ],
+    fits: [fit],
+    dropped: [],
+    uncovered: [],
+    notes: [],
+};
+
+test("the headline of a joined run has the dearest set and what is missing", () => {
+    assert.equal(headline(said), "Joined from 2 replays, each at most 1.013 of the clean time (bar 1.020); every site of the placement is covered");
+    const missing = { ...said, uncovered: [{ key: "a.cu:7:3@x", cost: "1.08 of the clean time", code: "AS8126" }] };
+    assert.match(headline(missing), /; 1 site is not covered$/);
+    const untimed = { ...said, sets: [said.sets[0]!, { ...said.sets[1]!, times: null }] };
+    assert.match(headline(untimed), /the cost of some was not measured/);
+});
+
+test("a row for each set: what it cost, how many stamps it has, and how it was placed", () => {
+    const [first, second] = setRows(said);
+    assert.deepEqual(first, ["1", "1.001", "1.011\u20131.013", "1", "0", "3", "bit-equal", "", "", "", "", "the reference: its records are where they were"]);
+    assert.deepEqual(second!.slice(0, 7), ["2", "1.013", "1.011\u20131.013", "2 (1 half)", "1", "3", "unknown"]);
+    assert.deepEqual(second!.slice(7), ["1,512", "320", "7 (95\u00a0%: 36)", "90 (90\u00a0%: 1,043)", "8 warps without an anchor, placed by another warp\u2019s"]);
+});
+
+test("a set of two kernels has a row for each, and its cost once", () => {
+    const rows = setRows({ ...said, fits: [fit, { ...fit, kernel: "other", guided: 0 }] });
+    assert.equal(rows.length, 3);
+    assert.deepEqual(rows[2]!.slice(0, 7), ["", "", "", "", "", "", ""]);
+    assert.equal(rows[2]!.at(-1), "other");
+});
+
+test("a placement's key leads to its line of the source", () => {
+    const base = report([timeline([plain])]);
+    const told = { ...base, sources: [{ path: "a/b.py", language: "cutedsl", text: "import x\r\n    pipe.consumer_wait(s)\r\n" }] };
+    assert.equal(lineAt(told, "b.py:2:5@0123"), "pipe.consumer_wait(s)");
+    assert.equal(lineAt(told, "b.py:9:5@0123"), "");
+    assert.equal(lineAt(told, "other.py:2:5@0123"), "");
+    assert.equal(lineAt(base, "b.py:2:5@0123"), "");
 });

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packing of replay sets step by step: what is run after a set above the bar, what is merged, what is kept."""
+
+from __future__ import annotations
+
+from autostamp.analysis.replay_packing import Packing, Tried
+from autostamp.analysis.replay_sets import Trial, everything, initial
+from autostamp.model.placement import (
+    PLACEMENT_SCHEMA,
+    Form,
+    Placement,
+    ReplaySet,
+    ScheduleFeatures,
+)
+
+FEATURES = ScheduleFeatures(1.0, {}, (1.0, 1.0), (32, 32), (0, 0), 0.0)
+BAR = 1.02
+
+
+def both(*keys: str) -> tuple[tuple[str, Form], ...]:
+    return tuple((key, Form.BOTH) for key in keys)
+
+
+def trial(number: int, own: str, anchors: str = "A") -> Trial:
+    """A letter a site; capitals are anchors."""
+    return Trial(number, both(*anchors, *own), tuple(anchors))
+
+
+def packing(*tried: tuple[Trial, float], waits: str = "", most: int = 6) -> Packing:
+    made = Packing(BAR, most, waits)
+    for each, ratio in tried:
+        made.add(Tried(each, ratio, ratio <= BAR))
+    return made
+
+
+def owns(trials: list[Trial]) -> list[str]:
+    return ["".join(key for key, _ in each.own) for each in trials]
+
+
+def test_sites_that_another_set_has_are_not_run_again() -> None:
+    parts = packing((trial(1, "abcdef"), 1.01), (trial(2, "abcdegh"), 1.04)).split(3)
+    assert owns(parts) == ["g", "h"]
+    assert [each.number for each in parts] == [3, 4]
+    assert all(each.anchors == ("A",) and each.sites[0] == ("A", Form.BOTH) for each in parts)
+
+
+def test_a_large_set_is_divided_into_likely_and_unlikely_sites() -> None:
+    made = packing((trial(1, "abcdefg"), 1.05))
+    made.weights = {"b": 0.02, "f": 0.01}
+    assert owns(made.split(2)) == ["acdeg", "fb"]
+    assert owns(packing((trial(1, "abcdef"), 1.05)).split(2)) == ["abc", "def"]
+
+
+def test_a_wait_is_run_whole_and_with_each_of_its_stamps() -> None:
+    parts = packing((trial(1, "ab"), 1.05), waits="a").split(2)
+    forms = [(key, str(form)) for each in parts for key, form in each.own]
+    assert forms == [("a", "both"), ("a", "enter"), ("a", "exit"), ("b", "both")]
+
+
+def test_half_a_wait_that_is_covered_is_not_run_again() -> None:
+    enter = Trial(2, (*both("A"), ("a", Form.ENTER)), ("A",))
+    parts = packing((trial(1, "ab"), 1.05), (enter, 1.01), waits="a").split(3)
+    forms = [(key, str(form)) for each in parts for key, form in each.own]
+    assert forms == [("a", "exit"), ("b", "both")]
+
+
+def test_a_site_is_run_with_one_anchor_where_that_may_help() -> None:
+    # The anchors alone take 1.015, so the site may take as little as 1.008.
+    made = packing((trial(1, "", "AB"), 1.015), (trial(2, "a", "AB"), 1.023), waits="A")
+    (part,) = made.split(3)
+    assert part == Trial(3, both("B", "a"), ("B",))  # B is a signal, and has one stamp
+
+
+def test_anchors_that_cost_nothing_stay() -> None:
+    assert packing((trial(1, "", "AB"), 0.999), (trial(2, "a", "AB"), 1.05)).split(3) == []
+
+
+def test_anchors_that_are_too_much_are_a_set_of_their_own() -> None:
+    parts = packing((trial(1, "a", "AB"), 1.03)).split(2)
+    assert Trial(3, both("A", "B"), ("A",)) in parts
+    assert Trial(2, both("A", "a"), ("A",)) in parts
+
+
+def test_a_set_at_the_bar_is_not_taken_apart_before_it_is_settled() -> None:
+    made = packing()
+    made.add(Tried(trial(1, "ab"), 1.021, False), is_settled=False)
+    assert made.split(2) == []
+    made.add(Tried(trial(1, "ab"), 1.022, False))
+    assert owns(made.split(2)) == ["a", "b"]
+
+
+def test_sets_are_merged_only_where_there_are_too_many_and_the_cheapest_first() -> None:
+    tried = [
+        (trial(number, own), ratio)
+        for number, (own, ratio) in enumerate([("a", 1.018), ("b", 1.004), ("c", 1.012), ("d", 1.003)], 1)
+    ]
+    assert packing(*tried, most=4).merge(5) == []
+    # b and d should take 1.007 together; c and a 1.030, which is not tried.
+    (merged,) = packing(*tried, most=3).merge(5)
+    assert set(merged.sites) == {*both("A", "b", "d")}
+
+
+def test_the_sets_that_cover_most_are_kept() -> None:
+    made = packing(
+        (trial(1, "ab"), 1.01), (trial(2, "c"), 1.0), (trial(3, "def"), 1.019), (trial(4, "g"), 1.03), most=2
+    )
+    assert [each.trial.number for each in made.chosen()] == [1, 3]
+    assert made.evidence("c")[Form.BOTH].is_within
+    assert not made.evidence("g")[Form.BOTH].is_within
+
+
+def test_a_set_that_others_make_superfluous_gives_way() -> None:
+    # Greedy takes the largest first, and then the two that hold all of it.
+    made = packing((trial(1, "abcd"), 1.01), (trial(2, "abx"), 1.01), (trial(3, "cdy"), 1.01))
+    assert [each.trial.number for each in made.chosen()] == [2, 3]
+
+
+def test_everything_is_one_set_with_all_stamps() -> None:
+    sets = (
+        ReplaySet(1, (*both("A"), ("a", Form.ENTER)), ("A",), FEATURES),
+        ReplaySet(2, both("A", "b"), ("A",), FEATURES),
+    )
+    placement = Placement(PLACEMENT_SCHEMA, "k", "0", (), sets, ("c",), 0, complete=True)
+    *_, untried, whole = initial(placement, with_untried=True)
+    # What the placement leaves out: a site, and the other stamp of a wait that it gives one.
+    assert untried.own == (("c", Form.BOTH), ("a", Form.EXIT))
+    assert set(whole.sites) == {*both("A", "a", "b", "c")}
+    assert everything([whole]) is None

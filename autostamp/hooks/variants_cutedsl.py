@@ -22,7 +22,7 @@ from autostamp.hooks.variant_server import ServerConfig
 from autostamp.hooks.variants import Candidate, Sites, Target
 from autostamp.model.manifest import KernelTrace, Manifest
 from autostamp.model.options import InstrumentOptions, RecordOptions
-from autostamp.model.placement import site_key
+from autostamp.model.placement import forms_of, site_key
 from autostamp.model.sync import Kind
 from autostamp.runtime.manifest_file import read_manifest
 from autostamp.runtime.prediction_file import digest_of_sources
@@ -152,7 +152,9 @@ def _candidates(manifest: Manifest, trace: KernelTrace) -> tuple[Candidate, ...]
     for (key, number), reached in roles.items():
         site = next(each for each in files[key].sites if each.number == number)
         text = " ".join(site.text.split())
-        found.append(Candidate(site_key(files[key], site), tuple(dict.fromkeys(reached)), site.kind is Kind.WAIT, text))
+        is_wait = site.kind is Kind.WAIT
+        forms = forms_of(is_wait=is_wait, is_deferred=site.side.is_deferred)
+        found.append(Candidate(site_key(files[key], site), tuple(dict.fromkeys(reached)), is_wait, text, forms))
     if not found:
         detail = f"{trace.kernel} reaches no site"
         raise AutostampError.of("AS8106", detail=detail, hint="Name the modules of its helpers with --instrument, too.")

@@ -24,9 +24,9 @@ class Effect(StrEnum):
 class Form(StrEnum):
     """Which of a site's stamps are compiled, and where they stand.
 
-    BOTH: a wait's stamps before and after the call, a signal's one stamp after it. ENTER, EXIT: one stamp of a wait, which then is
-    a mark in time, never a stall. CARRIED: the clock is read after the wait as in BOTH, kept in a register, and written after
-    the next sync call; CARRIED_EXIT: the same of that stamp alone. BEFORE: a signal's stamp stands before the call, so the signal
+    BOTH: a wait's stamps before and after the call, a signal's one stamp after it. ENTER, EXIT: one stamp of a wait, which is
+    then a mark in time, never a stall. CARRIED: the clock is read after the wait as in BOTH, kept in a register, and written
+    after the next sync call; CARRIED_EXIT: the same of that stamp alone. BEFORE: a signal's stamp stands before the call, so the signal
     comes no earlier than its record says, and no later than the warp's next record.
     """
 
@@ -53,8 +53,19 @@ class Form(StrEnum):
         return self in (Form.CARRIED, Form.CARRIED_EXIT)
 
 
+def together(one: Form, two: Form) -> Form:
+    """The form with the stamps of both."""
+    if one is two:
+        return one
+    carried = {Form.ENTER, Form.CARRIED, Form.CARRIED_EXIT}
+    return Form.CARRIED if {one, two} <= carried else Form.BOTH
+
+
 WAIT_FORMS = (Form.BOTH, Form.CARRIED, Form.ENTER, Form.EXIT, Form.CARRIED_EXIT)
 """Forms of a wait, those that give a stall first."""
+
+MARKS = (Form.ENTER, Form.EXIT, Form.CARRIED_EXIT)
+"""Forms that leave a wait one stamp: a mark in time."""
 
 SIGNAL_FORMS = (Form.BOTH, Form.BEFORE)
 """Forms of a signal. CARRIED is none: what moves the schedule at a signal is the clock."""

@@ -88,7 +88,7 @@ _TRACE = _Trace()
 
 class Stamper:
     """The stamps of one source file; `key` names the file in the manifest, `deferred` the sites whose waits let the warp go
-    on before they end, `forms` those of which one stamp is left out (a value of `Form`).
+    on before they end, `forms` those whose stamps are not in the usual form (a value of `Form`).
     """
 
     def __init__(self, key: str, deferred: Collection[int] = (), forms: Mapping[int, str] | None = None) -> None:
@@ -310,6 +310,8 @@ class Stamper:
         if lane.open:
             lane.open[-1].is_deferred |= is_deferred
         form = self._form(site) or Form.BOTH
+        if is_deferred and form.is_carried:  # its clock waits for a store, so it is written where it is read
+            form = Form.BOTH if form.has_enter else Form.EXIT
         if entry.is_muted or not entry.instance or entry.is_done:
             if not entry.is_muted:
                 _write_carried(lane)
@@ -325,7 +327,7 @@ class Stamper:
         event = lane.builder.event()
         lane.builder.put(entry.instance, **{stamp: event})
         payload = entry.payload if not entry.is_wait or entry.is_late else None
-        if form.is_carried and entry.is_wait and not is_deferred:
+        if form.is_carried and entry.is_wait:
             _write_carried(lane)
             _carry(lane, event, payload)
         else:

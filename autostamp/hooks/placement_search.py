@@ -83,6 +83,7 @@ class Search:
             compiles=self.variants.compiles,
             complete=self.is_complete,
             files=target.files,
+            toolchain=target.toolchain,
         )
 
     def _solos(self, candidates: Sequence[Candidate]) -> list[PlacedSite]:

@@ -60,7 +60,8 @@ class Candidate:
 class Target:
     """What a builder builds: the kernel's symbol, its clean cubin, the sites it reaches, and its sources.
 
-    `files` are the manifest's keys of the files that it was traced through, `digest` is over all of them.
+    `files` are the manifest's keys of the files that it was traced through, `digest` is over all of them. `toolchain`
+    compiled it.
     """
 
     symbol: str
@@ -68,6 +69,7 @@ class Target:
     candidates: tuple[Candidate, ...]
     files: tuple[str, ...]
     digest: str
+    toolchain: str = ""
 
 
 class Builder(Protocol):

@@ -27,7 +27,7 @@ from autostamp.model.placement import (
     site_key,
 )
 from autostamp.model.sync import Kind
-from autostamp.runtime import cubin
+from autostamp.runtime import compilers, cubin
 from autostamp.runtime.manifest_file import read_manifest
 from autostamp.runtime.placement_file import write_placement
 from autostamp.runtime.prediction_file import digest_of_sources
@@ -89,6 +89,7 @@ class CudaBuilder:
             ),
             files=tuple(sorted(file.key for file in manifest.files)),
             digest=digest_of_sources(manifest),
+            toolchain=compilers.of_nvcc(self.words),
         )
         return self._found
 

@@ -56,7 +56,7 @@ class CuteBuilder:
             done = self._run([*self.python, *self.arguments], clean)
             if done.returncode:
                 raise AutostampError.of("AS8107", detail=_said(done))
-            manifest, cubins = self._stamped(stamped, self.options)
+            manifest, cubins, toolchain = self._stamped(stamped, self.options)
             trace = self._chosen(manifest)
             self._found = Target(
                 symbol=trace.symbol,
@@ -64,6 +64,7 @@ class CuteBuilder:
                 candidates=_candidates(manifest, trace),
                 files=tuple(sorted({row.file for row in trace.instances} | {trace.file})),
                 digest=digest_of_sources(manifest),
+                toolchain=toolchain,
             )
             _holding(cubins, trace.symbol)
         self._pool = ServerPool(self.python, self.arguments, self._server, _environment)
@@ -100,8 +101,8 @@ class CuteBuilder:
             command=tuple(self.arguments),
         )
 
-    def _stamped(self, folder: Path, options: InstrumentOptions) -> tuple[Manifest, Mapping[Path, bytes]]:
-        """Run the program under the hook, compiling only: its manifest and the cubins that it left."""
+    def _stamped(self, folder: Path, options: InstrumentOptions) -> tuple[Manifest, Mapping[Path, bytes], str]:
+        """Run the program under the hook, compiling only: its manifest, the cubins that it left, and what compiled them."""
         folder.mkdir(parents=True, exist_ok=True)
         config, report, run = folder / "config.json", folder / "report.json", folder / "run"
         config.write_bytes(msgspec.json.encode(self._settings(folder, options)))
@@ -110,11 +111,12 @@ class CuteBuilder:
         )
         if done.returncode:
             raise AutostampError.of("AS8107", detail=_said(done))
-        findings = msgspec.json.decode(report.read_bytes(), type=Report).findings
+        made = msgspec.json.decode(report.read_bytes(), type=Report)
+        findings = made.findings
         if not (run / "manifest.json").is_file():
             detail = findings[0].message if findings else "the program left no manifest"
             raise AutostampError.of("AS8106", detail=detail, hint="Name what holds the kernel with --instrument.")
-        return read_manifest(run / "manifest.json"), _cubins(folder / "cubins")
+        return read_manifest(run / "manifest.json"), _cubins(folder / "cubins"), made.toolchain
 
     def _run(self, command: Sequence[str], dump: Path) -> subprocess.CompletedProcess[str]:
         dump.mkdir(parents=True, exist_ok=True)

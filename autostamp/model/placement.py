@@ -26,8 +26,8 @@ class Form(StrEnum):
 
     BOTH: a wait's stamps before and after the call, a signal's one stamp after it. ENTER, EXIT: one stamp of a wait, which is
     then a mark in time, never a stall. CARRIED: the clock is read after the wait as in BOTH, kept in a register, and written
-    after the next sync call; CARRIED_EXIT: the same of that stamp alone. BEFORE: a signal's stamp stands before the call, so the signal
-    comes no earlier than its record says, and no later than the warp's next record.
+    after the next sync call; CARRIED_EXIT: the same of that stamp alone. BEFORE: a signal's stamp stands before the call, so the
+    signal comes no earlier than its record says, and no later than the warp's next record.
     """
 
     BOTH = "both"
@@ -124,7 +124,8 @@ class Placement:
 
     `kernel` is the name in the cubin, `digest` the sources' (as of a run: `digest_of_sources`). `uncovered` are keys in no set,
     `compiles` counts compilations that were not cached. `complete` is False where a budget or a failure ended the search early.
-    `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping.
+    `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping. `toolchain` is
+    what compiled the variants (`runtime.compilers`), empty where that is not known: with another, other sites may perturb.
     """
 
     schema_version: int
@@ -136,6 +137,7 @@ class Placement:
     compiles: int
     complete: bool
     files: tuple[str, ...] = ()
+    toolchain: str = ""
 
 
 def site_key(file: SourceFile, site: Site) -> str:

@@ -15,6 +15,7 @@ from autostamp.model.options import InstrumentOptions, Selection
 from autostamp.model.placement import Form, site_key
 from autostamp.model.trace import Trace
 from autostamp.passes.cuda.instrument import CudaOptions, instrument
+from autostamp.passes.edits import strip
 from autostamp.runtime.cuda.instances import UnitTable, table_of
 from autostamp.runtime.decode import check
 from autostamp.runtime.store import load_run
@@ -90,6 +91,7 @@ def test_cuda_cpp_has_the_stamp_before_the_signal_and_says_so():
     item = project.changed[path]
     text = item.text.decode()
     assert text.index("SIGNAL") < text.index("mbarrier.arrive")
+    assert strip(item.text, str(path)) == CUDA
     assert dict(item.file.forms) == {signal.number: "before"}
     table = UnitTable.of(Manifest(1, "t", (item.file,), unit=project.unit))
     (kernel,) = table.kernels()

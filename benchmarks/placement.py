@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from autostamp.passes.schedule_features import Parts, Weights, weights
 
 RESULTS = Path(__file__).parent / "results" / "placement_h200.json"
+LATER = tuple(RESULTS.with_name(f"placement_{name}_h200.json") for name in ("forms", "sets"))
+"""Measured after the weights were fitted, of the same kernel: in no fit."""
 HELD_OUT = 3
 """Every third pair, in the order in which they were measured, is held out of the fit."""
 
@@ -60,6 +62,29 @@ def spearman(first: Values, second: Values) -> float:
     return float(np.corrcoef(ranks(first.round(6)), ranks(second.round(6)))[0, 1])
 
 
+def later(by: Weights) -> list[tuple[str, float, float]]:
+    """(name, distance, ratio) of every variant that was measured after the fit."""
+    forms, sets = (json.loads(path.read_text(encoding="utf-8")) for path in LATER)
+    found = [(pair["name"], parts_of(pair).distance(by), float(pair["ratio"])) for pair in forms["pairs"]]
+    return found + [(f"set {each['set']}", float(each["distance"]), each["one_cta"]["ratio"]) for each in sets["sets"]]
+
+
+def show_all(distances: Values, costs: Values, by: Weights) -> None:
+    """Rank correlations of what was measured after the fit, and of everything."""
+    names, new, ratios = zip(*later(by), strict=True)
+    measured = np.array(ratios) - 1
+    new_distances = np.array(new)
+    print(f"measured after the fit: {len(names)} variants, rank correlation {spearman(new_distances, measured):.3f}")
+    off = measured - new_distances
+    print(
+        f"  measured less predicted: median {np.median(off):.3f}, largest {off.max():.3f} ({names[int(off.argmax())]})"
+    )
+    wrong = int(((new_distances > by.near_clean) != (measured > by.near_clean)).sum())
+    print(f"  on the wrong side of {by.near_clean:g}: {wrong}")
+    every = np.concatenate([distances, new_distances]), np.concatenate([costs, measured])
+    print(f"all {len(every[0])} variants measured: rank correlation {spearman(*every):.3f}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, nargs="?", default=RESULTS)
@@ -92,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"on the wrong side of {by.near_clean:g}: {wrong}")
     for name in ("order", "shift", "trip"):
         print(f"{name} alone: {spearman(np.array([pair[name] for pair in pairs]), costs):.3f}")
+    if options.results == RESULTS:
+        show_all(distances, costs, by)
     return 0
 
 

@@ -43,7 +43,7 @@ def selection_of(placement: Placement, number: int, path: str = PLACEMENT_FILE) 
     if found is None:
         numbers = ", ".join(str(each.number) for each in placement.sets) or "none"
         raise AutostampError.of("AS8102", path=path, number=number, numbers=numbers)
-    return Selection(placed=found.sites, files=placement.files)
+    return Selection(placed=found.sites, files=placement.files, toolchain=placement.toolchain)
 
 
 def _faults(found: Placement) -> Iterable[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from autostamp.analysis.bounds import bounded
 from autostamp.analysis.causes import blame, causes_of
 from autostamp.analysis.critical_path import critical_path
 from autostamp.analysis.dependencies import find_dependencies
@@ -27,6 +28,7 @@ def explain(trace: Trace, timeline: Timeline, latencies: Latencies | None = None
         found = find_dependencies(trace, latencies)
     else:
         found = origins.marked(find_dependencies(trace, origins.tolerant(latencies)))
+    found = bounded(trace, found)
     causes = causes_of(timeline, found, instances, latencies, language_of(trace.kernel))
     states: WindowStates = {}
     steady, notes = steady_state(trace, timeline, states)

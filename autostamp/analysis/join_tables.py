@@ -77,7 +77,13 @@ def _merged(known: Instance, other: Instance) -> Instance:
         exit=known.exit or other.exit,
         signal=known.signal or other.signal,
         signals=known.signals or other.signals,
+        form=_form(known, other),
     )
+
+
+def _form(known: Instance, other: Instance) -> str:
+    """Of a signal that one replay stamped before and another after it, the form whose records say less."""
+    return known.form if known.form == other.form else known.form or other.form if known.signal or other.signal else ""
 
 
 def _numbered(rows: Iterable[Instance]) -> Iterable[Instance]:

@@ -76,9 +76,23 @@ def command(
     from autostamp.hooks.prepared_unit import LauncherOptions
 
     def settings(folder: Path) -> InstrumentOptions:
-        return _settings(folder, only, skip, placed(placement, set_number))
+        chosen = placed(placement, set_number)
+        _compare(chosen, words)
+        return _settings(folder, only, skip, chosen)
 
     return launch(words, LauncherOptions(files, carrier, form, strict, verbose), settings, os.environ)
+
+
+def _compare(chosen: Selection | None, words: tuple[str, ...]) -> None:
+    """Say AS8108 where the placement was searched for with another nvcc."""
+    if chosen is None or not chosen.toolchain:
+        return
+    from autostamp.diagnostics import Diagnostic, render
+    from autostamp.runtime import compilers
+
+    own = compilers.of_nvcc(words)
+    if compilers.differs(chosen.toolchain, own):
+        click.echo(render(Diagnostic.of("AS8108", recorded=chosen.toolchain, own=own)), err=True)
 
 
 def _settings(

@@ -168,6 +168,7 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS8105", "no anchor for role {role}: {detail}", "Replays of this role cannot be joined on a common site; its sets are still good each by itself.", _FINDINGS),
     ("AS8106", "nothing to place: {detail}", "{hint}", _USAGE),
     ("AS8107", "the clean build failed: {detail}", "Make the command compile without autostamp first.", _USAGE),
+    ("AS8108", "the placement was searched for with {recorded}, and this is {own}", "Another ptxas moves other sites: run `autostamp place` again with the compiler that you run with.", _FINDINGS),
     ("AS8120", "set {number} cannot be joined: {detail}", "Give the sets a site in common, at best one in each role's main loop; its sites are missing, the rest holds.", _FINDINGS),
     ("AS8121", "set {number} ran another schedule: {detail}", "Split the set, or choose other sites with `autostamp place`; its sites are missing, the rest holds.", _FINDINGS),
     ("AS8122", "set {number} did other work: {detail}", "Replays can be joined of a kernel that does the same work each time: fix its inputs. The set's sites are missing, the rest holds.", _FINDINGS),

@@ -14,6 +14,7 @@ from itertools import combinations
 
 from autostamp.hooks.variants import Candidate, Measured, Sites, Target, Variants
 from autostamp.model.placement import (
+    MARKS,
     PLACEMENT_SCHEMA,
     Effect,
     Form,
@@ -21,6 +22,7 @@ from autostamp.model.placement import (
     Placement,
     ReplaySet,
     ScheduleFeatures,
+    together,
 )
 from autostamp.passes import schedule_features
 
@@ -81,19 +83,22 @@ class Search:
             compiles=self.variants.compiles,
             complete=self.is_complete,
             files=target.files,
+            toolchain=target.toolchain,
         )
 
     def _solos(self, candidates: Sequence[Candidate]) -> list[PlacedSite]:
-        """Every site alone: with both stamps, and a wait that perturbs so with one, in the form that moves least."""
+        """Every site alone: in the usual form and, where that perturbs, in the others. A form that gives a wait's stall is
+        taken before one that does not, then the one that moves least.
+        """
         self._compile("sites", [_alone(each.key, Form.BOTH) for each in candidates])
-        moving = [each for each in candidates if each.is_wait and not self._is_good(self._known(_alone(each.key)))]
-        self._compile("forms", [_alone(each.key, form) for each in moving for form in _SINGLE])
+        moving = [each for each in candidates if not self._is_good(self._known(_alone(each.key)))]
+        self._compile("forms", [_alone(each.key, form) for each in moving for form in each.other_forms()])
         found = []
         for each in candidates:
-            forms = [Form.BOTH, *_SINGLE] if each in moving else [Form.BOTH]
+            forms = [Form.BOTH, *each.other_forms()] if each in moving else [Form.BOTH]
             known = [(form, made) for form in forms if (made := self._known(_alone(each.key, form))) is not None]
             if known:
-                form, best = min(known, key=lambda item: item[1].features.distance)
+                form, best = min(known, key=lambda item: (not self._is_good(item[1]), *_worth(*item)))
                 if not self._is_good(best):  # no form helps: say what the site costs in full
                     form, best = known[0]
                 found.append(PlacedSite(each.key, form, schedule_features.effect(best.features), best.features))
@@ -181,7 +186,7 @@ class Search:
         left = [each for each in candidates if each.key not in held and self._known(_alone(each.key)) is not None]
         sets = list(sets)
         for each in left:
-            forms = [Form.BOTH, *_SINGLE] if each.is_wait else [Form.BOTH]
+            forms = [Form.BOTH, *each.other_forms()]
             grown = [(at, union(sites, [(each.key, form)])) for form in forms for at, sites in enumerate(sets)]
             self._compile("company", [sites for _, sites in grown])
             for at, sites in grown:
@@ -270,15 +275,20 @@ class Search:
 
 
 def union(*groups: Iterable[tuple[str, Form]]) -> Sites:
-    """All sites of several groups; one that is in two forms gets both stamps."""
+    """All sites of several groups; one that is in two forms gets the stamps of both."""
     forms: dict[str, Form] = {}
     for key, form in (site for group in groups for site in group):
-        forms[key] = form if forms.get(key, form) is form else Form.BOTH
+        forms[key] = together(forms.get(key, form), form)
     return frozenset(forms.items())
 
 
 def _alone(key: str, form: Form = Form.BOTH) -> Sites:
     return frozenset({(key, form)})
+
+
+def _worth(form: Form, made: Measured) -> tuple[bool, float]:
+    """What decides between forms of one site: whether a stamp of a wait is missing, then the distance."""
+    return (form in MARKS, made.features.distance)
 
 
 def _dearness(found: ScheduleFeatures, form: Form) -> tuple[float, int, bool]:

@@ -22,6 +22,7 @@ from autostamp.hooks import turns
 from autostamp.hooks.importer import Loaded
 from autostamp.hooks.session import Session
 from autostamp.model.options import InstrumentOptions, RecordOptions
+from autostamp.runtime import compilers
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -42,12 +43,13 @@ class Config(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What the command line reads back: findings, and whether the run folder was written."""
+    """What the command line reads back: findings, whether the run folder was written, and what compiled the kernels."""
 
     findings: tuple[Diagnostic, ...]
     traces: int = 0
     files: int = 0
     was_written: bool = False
+    toolchain: str = ""
 
 
 def run(config: Config, arguments: list[str]) -> int:
@@ -80,7 +82,7 @@ def run(config: Config, arguments: list[str]) -> int:
         findings.append(error.diagnostic)
     findings = [*session.findings(), *findings]
     manifest = written or session.manifest()
-    report = Report(tuple(findings), len(manifest.traces), len(manifest.files), written is not None)
+    report = Report(tuple(findings), len(manifest.traces), len(manifest.files), written is not None, compilers.of_dsl())
     Path(config.report).write_bytes(msgspec.json.encode(report))
     return status
 

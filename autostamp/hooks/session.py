@@ -25,7 +25,7 @@ from autostamp.model.manifest import MANIFEST_VERSION, KernelTrace, Manifest, So
 from autostamp.model.options import InstrumentOptions, RecordOptions
 from autostamp.model.placement import site_key
 from autostamp.passes.cutedsl import Stamped
-from autostamp.runtime import machine, store
+from autostamp.runtime import compilers, machine, store
 from autostamp.runtime.buffer import DeviceMemory, Memory, NoMemory
 from autostamp.runtime.recorder import RECORDER
 from autostamp.runtime.regions import Recorded, is_written, resolved, split, unrecorded
@@ -148,7 +148,12 @@ class Session:
         """What went wrong without stopping the program: files that could not be stamped, targets never imported."""
         missing = [target for target in self._targets if target.text not in self._loaded.met]
         absent = [Diagnostic.of("AS5006", module=target.text) for target in missing]
-        return [*self._loaded.findings, *absent, *self._unplaced(), *self._unrecorded]
+        return [*self._loaded.findings, *absent, *self._unplaced(), *self._otherwise_compiled(), *self._unrecorded]
+
+    def _otherwise_compiled(self) -> list[Diagnostic]:
+        """AS8108 where the placement was searched for with another compiler."""
+        recorded, own = self._loaded.options.selection.toolchain, compilers.of_dsl()
+        return [Diagnostic.of("AS8108", recorded=recorded, own=own)] if compilers.differs(recorded, own) else []
 
     def _unplaced(self) -> list[Diagnostic]:
         """AS8103 for sites of a placement that no stamped file holds."""

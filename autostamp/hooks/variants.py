@@ -39,19 +39,29 @@ STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py .toml"))
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A site that a kernel reaches: its key, the roles that reach it (empty: none is known), whether it waits, and its text."""
+    """A site that a kernel reaches: its key, the roles that reach it (empty: none is known), whether it waits, and its text.
+
+    `forms` are those in which it can be stamped; empty: the ones that every wait or signal has.
+    """
 
     key: str
     roles: tuple[str, ...]
     is_wait: bool
     text: str
+    forms: tuple[Form, ...] = ()
+
+    def other_forms(self) -> tuple[Form, ...]:
+        """What may be tried where the usual form perturbs."""
+        usual = (Form.ENTER, Form.EXIT) if self.is_wait else ()
+        return tuple(form for form in self.forms or usual if form is not Form.BOTH)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a builder builds: the kernel's symbol, its clean cubin, the sites it reaches, and its sources.
 
-    `files` are the manifest's keys of the files that it was traced through, `digest` is over all of them.
+    `files` are the manifest's keys of the files that it was traced through, `digest` is over all of them. `toolchain`
+    compiled it.
     """
 
     symbol: str
@@ -59,6 +69,7 @@ class Target:
     candidates: tuple[Candidate, ...]
     files: tuple[str, ...]
     digest: str
+    toolchain: str = ""
 
 
 class Builder(Protocol):

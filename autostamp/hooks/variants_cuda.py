@@ -18,9 +18,16 @@ from autostamp.hooks.state import Outcome, StateFolder
 from autostamp.hooks.variants import Candidate, Sites, Target
 from autostamp.model.manifest import Manifest
 from autostamp.model.options import InstrumentOptions
-from autostamp.model.placement import PLACEMENT_SCHEMA, Placement, ReplaySet, ScheduleFeatures, site_key
+from autostamp.model.placement import (
+    PLACEMENT_SCHEMA,
+    Placement,
+    ReplaySet,
+    ScheduleFeatures,
+    forms_of,
+    site_key,
+)
 from autostamp.model.sync import Kind
-from autostamp.runtime import cubin
+from autostamp.runtime import compilers, cubin
 from autostamp.runtime.manifest_file import read_manifest
 from autostamp.runtime.placement_file import write_placement
 from autostamp.runtime.prediction_file import digest_of_sources
@@ -71,11 +78,18 @@ class CudaBuilder:
             symbol=_symbol(clean, kernel.name),
             clean=clean,
             candidates=tuple(
-                Candidate(site_key(file, site), (site.role,) if site.role else (), site.kind is Kind.WAIT, site.text)
+                Candidate(
+                    site_key(file, site),
+                    (site.role,) if site.role else (),
+                    site.kind is Kind.WAIT,
+                    site.text,
+                    forms_of(is_wait=site.kind is Kind.WAIT, is_deferred=True),  # no clock is carried in CUDA C++
+                )
                 for file, site in sites
             ),
             files=tuple(sorted(file.key for file in manifest.files)),
             digest=digest_of_sources(manifest),
+            toolchain=compilers.of_nvcc(self.words),
         )
         return self._found
 

@@ -22,7 +22,7 @@ from autostamp.hooks.variant_server import ServerConfig
 from autostamp.hooks.variants import Candidate, Sites, Target
 from autostamp.model.manifest import KernelTrace, Manifest
 from autostamp.model.options import InstrumentOptions, RecordOptions
-from autostamp.model.placement import site_key
+from autostamp.model.placement import forms_of, site_key
 from autostamp.model.sync import Kind
 from autostamp.runtime.manifest_file import read_manifest
 from autostamp.runtime.prediction_file import digest_of_sources
@@ -56,7 +56,7 @@ class CuteBuilder:
             done = self._run([*self.python, *self.arguments], clean)
             if done.returncode:
                 raise AutostampError.of("AS8107", detail=_said(done))
-            manifest, cubins = self._stamped(stamped, self.options)
+            manifest, cubins, toolchain = self._stamped(stamped, self.options)
             trace = self._chosen(manifest)
             self._found = Target(
                 symbol=trace.symbol,
@@ -64,6 +64,7 @@ class CuteBuilder:
                 candidates=_candidates(manifest, trace),
                 files=tuple(sorted({row.file for row in trace.instances} | {trace.file})),
                 digest=digest_of_sources(manifest),
+                toolchain=toolchain,
             )
             _holding(cubins, trace.symbol)
         self._pool = ServerPool(self.python, self.arguments, self._server, _environment)
@@ -100,8 +101,8 @@ class CuteBuilder:
             command=tuple(self.arguments),
         )
 
-    def _stamped(self, folder: Path, options: InstrumentOptions) -> tuple[Manifest, Mapping[Path, bytes]]:
-        """Run the program under the hook, compiling only: its manifest and the cubins that it left."""
+    def _stamped(self, folder: Path, options: InstrumentOptions) -> tuple[Manifest, Mapping[Path, bytes], str]:
+        """Run the program under the hook, compiling only: its manifest, the cubins that it left, and what compiled them."""
         folder.mkdir(parents=True, exist_ok=True)
         config, report, run = folder / "config.json", folder / "report.json", folder / "run"
         config.write_bytes(msgspec.json.encode(self._settings(folder, options)))
@@ -110,11 +111,12 @@ class CuteBuilder:
         )
         if done.returncode:
             raise AutostampError.of("AS8107", detail=_said(done))
-        findings = msgspec.json.decode(report.read_bytes(), type=Report).findings
+        made = msgspec.json.decode(report.read_bytes(), type=Report)
+        findings = made.findings
         if not (run / "manifest.json").is_file():
             detail = findings[0].message if findings else "the program left no manifest"
             raise AutostampError.of("AS8106", detail=detail, hint="Name what holds the kernel with --instrument.")
-        return read_manifest(run / "manifest.json"), _cubins(folder / "cubins")
+        return read_manifest(run / "manifest.json"), _cubins(folder / "cubins"), made.toolchain
 
     def _run(self, command: Sequence[str], dump: Path) -> subprocess.CompletedProcess[str]:
         dump.mkdir(parents=True, exist_ok=True)
@@ -152,7 +154,9 @@ def _candidates(manifest: Manifest, trace: KernelTrace) -> tuple[Candidate, ...]
     for (key, number), reached in roles.items():
         site = next(each for each in files[key].sites if each.number == number)
         text = " ".join(site.text.split())
-        found.append(Candidate(site_key(files[key], site), tuple(dict.fromkeys(reached)), site.kind is Kind.WAIT, text))
+        is_wait = site.kind is Kind.WAIT
+        forms = forms_of(is_wait=is_wait, is_deferred=site.side.is_deferred)
+        found.append(Candidate(site_key(files[key], site), tuple(dict.fromkeys(reached)), is_wait, text, forms))
     if not found:
         detail = f"{trace.kernel} reaches no site"
         raise AutostampError.of("AS8106", detail=detail, hint="Name the modules of its helpers with --instrument, too.")

@@ -29,8 +29,9 @@ class Arrow(NamedTuple):
     time. `is_async`: the arrival lands later than its issue, where the arrow starts. `is_inferred`: the records do not name
     the barrier or its stage, so the pair rests on the source's declaration and on order.
 
-    In a joined trace `error` is by how many cycles its length may be wrong, `is_between` says that two replays recorded its ends,
-    and `is_uncertain` that those errors are larger than what decides which arrival it starts at.
+    `error` is by how many cycles its length may be wrong: in a joined trace, and where the arrival's stamp stands before it.
+    `is_between` says that two replays recorded its ends, and `is_uncertain` that those errors are larger than what decides
+    which arrival it starts at.
     """
 
     signal: End

@@ -39,7 +39,7 @@ class EventKind(StrEnum):
 class SourceFile:
     """One stamped file. `key` is the first 16 hex digits of the SHA-256 of the original bytes.
 
-    `forms` has the waits of CUDA C++ of which one stamp was left out, by site number: `enter` or `exit`, the one that is there.
+    `forms` has the sites of CUDA C++ whose stamps are not in the form `both` (`model.placement.Form`), by site number.
     """
 
     key: str
@@ -95,7 +95,8 @@ class Instance:
 
     `number` counts from 1 within the kernel trace. `enter`, `exit` and `signal` are event numbers (0: this instance has no
     such stamp). `stage` is the ring index when it is a constant, -1 otherwise. `is_noop` marks a call that emits nothing.
-    Of an instance of kind `work`, a region of bracketed work, `enter` and `exit` are the begin and the end.
+    Of an instance of kind `work`, a region of bracketed work, `enter` and `exit` are the begin and the end. `form` says where the
+    stamps stand (`model.placement.Form`): empty for the usual places, a wait's before and after the call, a signal's after it.
     """
 
     number: int
@@ -114,6 +115,7 @@ class Instance:
     signals: tuple[str, ...] = ()
     is_noop: bool = False
     is_async: bool = False
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,13 +130,14 @@ class Selection:
     by a comma and must all hold.
 
     Where `placed` is given, exactly the sites of these keys (`site_key`) are stamped, each in its form, and of the files only
-    those in `files` (manifest keys; empty: all). `only` and `skip` do not count then.
+    those in `files` (manifest keys; empty: all). `only` and `skip` do not count then. `toolchain` is that of the placement.
     """
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     placed: tuple[tuple[str, Form], ...] | None = None
     files: tuple[str, ...] = ()
+    toolchain: str = ""
 
     def form(self, key: str) -> Form:
         """The form of the site with that key: BOTH unless it was placed in another."""

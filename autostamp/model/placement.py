@@ -22,14 +22,62 @@ class Effect(StrEnum):
 
 
 class Form(StrEnum):
-    """Which of a site's stamps are compiled. With ENTER or EXIT alone a wait is a mark in time, never a stall.
+    """Which of a site's stamps are compiled, and where they stand.
 
-    A signal has one stamp, and its form is BOTH.
+    BOTH: a wait's stamps before and after the call, a signal's one stamp after it. ENTER, EXIT: one stamp of a wait, which is
+    then a mark in time, never a stall. CARRIED: the clock is read after the wait as in BOTH, kept in a register, and written
+    after the next sync call; CARRIED_EXIT: the same of that stamp alone. BEFORE: a signal's stamp stands before the call, so the
+    signal comes no earlier than its record says, and no later than the warp's next record.
     """
 
     BOTH = "both"
     ENTER = "enter"
     EXIT = "exit"
+    CARRIED = "carried"
+    CARRIED_EXIT = "carried-exit"
+    BEFORE = "before"
+
+    @property
+    def has_enter(self) -> bool:
+        """True where a wait has the stamp before it."""
+        return self not in (Form.EXIT, Form.CARRIED_EXIT)
+
+    @property
+    def has_exit(self) -> bool:
+        """True where a wait has the stamp after it."""
+        return self is not Form.ENTER
+
+    @property
+    def is_carried(self) -> bool:
+        """True where the stamp after a wait is written later than its clock is read."""
+        return self in (Form.CARRIED, Form.CARRIED_EXIT)
+
+
+def together(one: Form, two: Form) -> Form:
+    """The form with the stamps of both."""
+    if one is two:
+        return one
+    carried = {Form.ENTER, Form.CARRIED, Form.CARRIED_EXIT}
+    return Form.CARRIED if {one, two} <= carried else Form.BOTH
+
+
+WAIT_FORMS = (Form.BOTH, Form.CARRIED, Form.ENTER, Form.EXIT, Form.CARRIED_EXIT)
+"""Forms of a wait, those that give a stall first."""
+
+MARKS = (Form.ENTER, Form.EXIT, Form.CARRIED_EXIT)
+"""Forms that leave a wait one stamp: a mark in time."""
+
+SIGNAL_FORMS = (Form.BOTH, Form.BEFORE)
+"""Forms of a signal. CARRIED is none: what moves the schedule at a signal is the clock."""
+
+
+def forms_of(*, is_wait: bool, is_deferred: bool = False) -> tuple[Form, ...]:
+    """The forms that a site can have. A wait that lets the warp go on before it ends (`is_deferred`) is not carried: its
+    clock waits for a store.
+    """
+    if not is_wait:
+        return SIGNAL_FORMS
+    return tuple(form for form in WAIT_FORMS if not (is_deferred and form.is_carried))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +124,8 @@ class Placement:
 
     `kernel` is the name in the cubin, `digest` the sources' (as of a run: `digest_of_sources`). `uncovered` are keys in no set,
     `compiles` counts compilations that were not cached. `complete` is False where a budget or a failure ended the search early.
-    `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping.
+    `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping. `toolchain` is
+    what compiled the variants (`runtime.compilers`), empty where that is not known: with another, other sites may perturb.
     """
 
     schema_version: int
@@ -88,6 +137,7 @@ class Placement:
     compiles: int
     complete: bool
     files: tuple[str, ...] = ()
+    toolchain: str = ""
 
 
 def site_key(file: SourceFile, site: Site) -> str:

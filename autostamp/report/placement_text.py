@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autostamp.model.placement import Form, PlacedSite, Placement, ReplaySet, ScheduleFeatures
+from autostamp.model.placement import MARKS, Form, PlacedSite, Placement, ReplaySet, ScheduleFeatures
 
 Row = tuple[str, ...]
 
@@ -43,7 +43,7 @@ def _site_row(site: PlacedSite, text: str) -> Row:
 
 
 def _form(form: Form) -> str:
-    return "both" if form is Form.BOTH else f"{form.value} only"
+    return f"{form.value} only" if form in (Form.ENTER, Form.EXIT) else form.value
 
 
 def _features(found: ScheduleFeatures) -> Row:
@@ -73,7 +73,9 @@ def _last(placement: Placement, texts: Mapping[str, str]) -> Iterator[str]:
         site = alone.get(key)
         cost = f"distance {site.features.distance:.3f} alone" if site is not None else "not compiled"
         yield f"in no set: {place_of(key)} {texts.get(key, '')}, {cost}"
-    whole = {key for each in placement.sets for key, form in each.sites if form is Form.BOTH}
+    whole = {key for each in placement.sets for key, form in each.sites if form not in MARKS}
     marks = {(key, form) for each in placement.sets for key, form in each.sites if key not in whole}
     for key, form in sorted(marks):
         yield f"{_form(form)}: {place_of(key)} {texts.get(key, '')}, a mark in time, no stall"
+    for key in sorted({key for each in placement.sets for key, form in each.sites if form is Form.BEFORE}):
+        yield f"stamped before: {place_of(key)} {texts.get(key, '')}, comes no later than the warp's next record"

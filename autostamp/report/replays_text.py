@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from autostamp.model.placement import Form
+from autostamp.model.placement import MARKS
 from autostamp.model.replay import Fit, ReplayedSet, Replays, SetTimes, Uncovered
 
 _MOST_MISSING: Final = 12
@@ -56,7 +56,7 @@ def _lines(replays: Replays) -> Iterator[str]:
 
 
 def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
-    enters = sum(form is not Form.BOTH for _, form in made.sites)
+    enters = sum(form in MARKS for _, form in made.sites)
     parts = [f"{len(made.sites)} sites ({len(made.anchors)} anchors{f', {enters} with one stamp' if enters else ''})"]
     parts.append(f"{made.launches} launches")
     parts.append(_ratio(made.times))

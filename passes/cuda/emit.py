@@ -50,7 +50,8 @@ def stamps(
     """The edits of all sites of one file. `code` is the file without comments and literals.
 
     Sites may nest (a polling loop around others) and share a statement; a statement without braces gets one pair of them. A
-    signal of no length stands between those braces and the wait that it belongs to. `forms` has the waits with one stamp.
+    signal of no length stands between those braces and the wait that it belongs to. `forms` has the sites whose stamps are
+    not in the usual form, as `possible` says.
     """
     made: list[Edit] = []
     forms = forms or {}
@@ -77,6 +78,18 @@ def stamps(
     return made
 
 
+def possible(found: FoundSite, form: placement.Form) -> placement.Form:
+    """The form that a site gets where `form` was asked for: no clock is carried here, and a signal that is part of a wait's
+    own call stays where it is.
+    """
+    if found.site.kind is Kind.SIGNAL:
+        is_before = form is placement.Form.BEFORE and found.start < found.end
+        return placement.Form.BEFORE if is_before else placement.Form.BOTH
+    single = {placement.Form.CARRIED_EXIT: placement.Form.EXIT}
+    form = single.get(form, form)
+    return form if form in (placement.Form.ENTER, placement.Form.EXIT) else placement.Form.BOTH
+
+
 def braces(start: int, end: int, depth: int = 0) -> list[Edit]:
     """Braces of ours around the unbraced body of an `if`, a loop or a case label."""
     return [
@@ -87,6 +100,8 @@ def braces(start: int, end: int, depth: int = 0) -> list[Edit]:
 
 def _statement(found: FoundSite, key: str, depth: int, form: placement.Form) -> list[Edit]:
     before, after = RANK_OPEN + depth, RANK_CLOSE - depth
+    if found.site.kind is Kind.SIGNAL and form is placement.Form.BEFORE:
+        return [Edit(found.start, found.start, f"{_signal(found, key).lstrip()} ", before)]
     if found.site.kind is Kind.SIGNAL:
         return [Edit(found.end, found.end, _signal(found, key), after)]
     number = f"{key},{found.site.number}"
@@ -113,7 +128,8 @@ def _word(found: FoundSite) -> str:
 def _around(found: FoundSite, key: str, depth: int, code: bytes, form: placement.Form) -> list[Edit]:
     if form is placement.Form.EXIT:
         return enclosed(found.start, found.end, f"{PREFIX}BEHIND({key},{found.site.number}) ", code, depth)
-    word = "AFTER" if found.site.kind is Kind.SIGNAL else "BEFORE" if form is placement.Form.ENTER else "AROUND"
+    is_before = form in (placement.Form.ENTER, placement.Form.BEFORE)
+    word = "BEFORE" if is_before else "AFTER" if found.site.kind is Kind.SIGNAL else "AROUND"
     operands = f"{_SUFFIX[found.operand_kind]}({key},{found.site.number}{_operands(found)})"
     return enclosed(found.start, found.end, f"{PREFIX}{word}{operands} ", code, depth)
 

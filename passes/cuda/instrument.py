@@ -206,10 +206,12 @@ def _edits(path: Path, planned: FilePlan, original: bytes, options: CudaOptions)
 
 
 def _forms(path: Path, planned: FilePlan, key: str, options: CudaOptions) -> dict[int, Form]:
-    """The waits of which one stamp is left out, by site number."""
+    """The sites whose stamps are not in the usual form, by site number."""
     selection_ = options.options.selection
-    waits = (each.site for each in planned.sites if each.site.kind is Kind.WAIT)
-    forms = {site.number: selection_.form(key_at(str(path), key, site)) for site in waits}
+    forms = {
+        each.site.number: emit.possible(each, selection_.form(key_at(str(path), key, each.site)))
+        for each in planned.sites
+    }
     return {number: form for number, form in forms.items() if form is not Form.BOTH}
 
 

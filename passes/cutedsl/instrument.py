@@ -17,7 +17,6 @@ from autostamp.model.manifest import SourceFile
 from autostamp.model.options import InstrumentOptions
 from autostamp.model.placement import Form, key_at
 from autostamp.model.site import Skip
-from autostamp.model.sync import Kind
 from autostamp.passes import edits as editing
 from autostamp.passes import selection
 from autostamp.passes.cutedsl import emit
@@ -65,9 +64,9 @@ def instrument(data: bytes, path: str, options: InstrumentOptions | None = None,
 
 
 def _forms(found: Found, key: str, path: str, options: InstrumentOptions) -> dict[int, Form]:
-    """The waits of which one stamp is left out, by site number."""
-    waits = (each.site for each in found.sites if each.site.kind is Kind.WAIT)
-    forms = {site.number: options.selection.form(key_at(path, key, site)) for site in waits}
+    """The sites whose stamps are not in the usual form, by site number."""
+    sites = (each.site for each in found.sites)
+    forms = {site.number: options.selection.form(key_at(path, key, site)) for site in sites}
     return {number: form for number, form in forms.items() if form is not Form.BOTH}
 
 

@@ -132,7 +132,7 @@ def _label(site: Site) -> str:
 
 
 def _instance(number: int, row: UnitFile, site: Site, barrier: int, op: SyncOp | None, form: str) -> Instance:
-    """`form` is that of a wait with one stamp, "" for others. The exit carries no payload."""
+    """`form` is "" where the stamps are in the usual places. The exit carries no payload."""
     first = row.events + 2 * site.number - 1
     is_wait = site.kind is Kind.WAIT
     return Instance(
@@ -151,6 +151,7 @@ def _instance(number: int, row: UnitFile, site: Site, barrier: int, op: SyncOp |
         signals=tuple(side.value for side in op.signals) if op is not None else (),
         is_noop=op.is_noop if op is not None else False,
         is_async=site.is_async or (op.is_async if op is not None else False),
+        form=form,
     )
 
 

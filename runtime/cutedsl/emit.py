@@ -86,6 +86,30 @@ def record(cursor: Cursor, word: Any, event: int, *, is_deferred: bool = False) 
     cursor.low[0] = low + layout.RECORD_BYTES
 
 
+def clock(event: int) -> Any:
+    """Int32 clock of a stamp whose record is written later, by `write`."""
+    return Int32(_asm(f"// autostamp {event}\nmov.u32 $0, %clock;", "=r", [], result=Int32))
+
+
+def skip(cursor: Cursor) -> Any:
+    """Leave room for a record that is written later, and return its place."""
+    low = cursor.low[0]
+    cursor.low[0] = low + layout.RECORD_BYTES
+    return low
+
+
+def write(cursor: Cursor, low: Any, word: Any, clock: Any) -> None:
+    """Store {clock, word} at `low`, a place that `skip` gave, if it lies in the lane."""
+    _asm(
+        "{ .reg .pred p; .reg .b64 a;\n"
+        "setp.lt.u32 p, $0, $2;\n"
+        "mov.b64 a, {$0, $1};\n"
+        "@p st.global.v2.b32 [a], {$4, $3}; }",
+        "r,r,r,r,r",
+        [low, cursor.high, cursor.limit, word, clock],
+    )
+
+
 def bind(is_writer: Any, header: Any, capacity: int) -> None:
     """Open the headers of a warp's two lanes: note SM, clock and global timer, and mark the main lane entered."""
     at = _AT

@@ -34,6 +34,27 @@ def enclosing_operations() -> list[Any]:
     return found
 
 
+def block() -> Any:
+    """The block at the insertion point."""
+    return ir.InsertionPoint.current.block
+
+
+def enclosing_blocks() -> list[Any]:
+    """Blocks around the insertion point, innermost first, up to the function's."""
+    found: list[Any] = [block()]
+    while _operation(found[-1].owner).name not in _FUNCTIONS:
+        above = _operation(found[-1].owner).block
+        if above is None:
+            break
+        found.append(above)
+    return found
+
+
+def at_end(of: Any) -> Any:
+    """A context that inserts at the end of a finished block: before its terminator."""
+    return ir.InsertionPoint.at_block_terminator(of)
+
+
 def enclosing_function() -> Any:
     """The device function being traced, or None outside one."""
     operations = enclosing_operations()

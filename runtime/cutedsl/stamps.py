@@ -33,7 +33,7 @@ _REGION_FUNCTIONS = ("loop_body", "then_block", "else_block", "elif_", "while_",
 class _Open:
     """A site between its first and last stamp. `instance` is 0 while it is muted or not yet identified.
 
-    `is_deferred`: it waits, or holds a wait, that lets the warp go on before it ends.
+    `is_deferred`: it waits, or holds a wait, that lets the warp go on before it ends. `is_done`: its last stamp is there already.
     """
 
     site: int
@@ -42,9 +42,21 @@ class _Open:
     is_muted: bool = False
     is_late: bool = False
     is_deferred: bool = False
+    is_done: bool = False
     payload: Any = None
     operand: Operand | None = None
     text: str = ""
+
+
+@dataclass
+class _Carried:
+    """A record whose clock was read in `block` and that is still to be written to its place, `low` of the cursor."""
+
+    cursor: Any
+    low: Any
+    word: Any
+    clock: Any
+    block: Any
 
 
 @dataclass
@@ -61,6 +73,7 @@ class _Lane:
     single: Any
     roles: list[str] = field(default_factory=list)
     open: list[_Open] = field(default_factory=list)
+    carried: list[_Carried] = field(default_factory=list)
     uses_single: bool = False
 
 
@@ -75,7 +88,7 @@ _TRACE = _Trace()
 
 class Stamper:
     """The stamps of one source file; `key` names the file in the manifest, `deferred` the sites whose waits let the warp go
-    on before they end, `forms` those of which one stamp is left out (a value of `Form`).
+    on before they end, `forms` those whose stamps are not in the usual form (a value of `Form`).
     """
 
     def __init__(self, key: str, deferred: Collection[int] = (), forms: Mapping[int, str] | None = None) -> None:
@@ -127,6 +140,7 @@ class Stamper:
             return
         from autostamp.runtime.cutedsl import emit
 
+        _settle(lane)
         trace = lane.builder.finish(len(RECORDER.traces) + 1)
         cta = emit.cta(lane.options)
         is_writer = cta.records * emit.is_lane_zero()
@@ -176,8 +190,8 @@ class Stamper:
         entry = self._push(lane, site, is_wait=waits) if is_opened else lane.open[-1]
         if not entry.is_muted:
             self._identify(lane, entry, Operand(**{field_name: value}, text=text or entry.text), sys._getframe(1))
-            if is_opened and waits:
-                self._enter(lane, entry)
+            if is_opened:
+                self._first_stamp(lane, entry)
         return value
 
     def exit(self, site: int) -> None:
@@ -240,17 +254,22 @@ class Stamper:
         entry.text = str(operand.get("text", ""))
         entry.is_late = is_later
         self._identify(lane, entry, Operand(receiver=receiver, **operand), sys._getframe(2))
-        if is_wait:
-            self._enter(lane, entry)
+        self._first_stamp(lane, entry)
 
-    def _enter(self, lane: _Lane, entry: _Open) -> None:
-        """Stamp before a wait. What is only known later, or has no stamp before it, goes into the stamp after it."""
-        if self._form(entry.site) is Form.EXIT:
+    def _first_stamp(self, lane: _Lane, entry: _Open) -> None:
+        """Stamp before the call. What is only known later, or has no stamp before it, goes into the stamp after it."""
+        form = self._form(entry.site) or Form.BOTH
+        if entry.is_wait and not form.has_enter:
             entry.is_late = True
-            return
-        event = lane.builder.event()
-        lane.builder.put(entry.instance, enter=event)
-        _record(lane, event, None if entry.is_late else entry.payload)
+        elif entry.is_wait:
+            event = lane.builder.event()
+            lane.builder.put(entry.instance, enter=event)
+            _record(lane, event, None if entry.is_late else entry.payload)
+        elif form is Form.BEFORE and not entry.is_late:
+            event = lane.builder.event()
+            lane.builder.put(entry.instance, signal=event, form=form.value)
+            _record(lane, event, entry.payload)
+            entry.is_done = True
 
     def _identify(self, lane: _Lane, entry: _Open, operand: Operand, frame: FrameType) -> None:
         """Find barrier and stage of an open site; a second call (from `see`) adds to what the first one knew."""
@@ -275,25 +294,45 @@ class Stamper:
 
     def _finish(self, site: int, stamp: str) -> None:
         lane = _current()
-        if lane is None or self._form(site) is None or all(entry.site != site for entry in lane.open):
+        if lane is None:
             return
+        if self._form(site) is not None and any(entry.site == site for entry in lane.open):
+            self._last_stamp(lane, site, stamp)
+        else:
+            _write_carried(lane)
+
+    def _last_stamp(self, lane: _Lane, site: int, stamp: str) -> None:
+        """Stamp after the call, and write behind it what earlier waits left to be written."""
         while lane.open[-1].site != site:
             lane.open.pop()
         entry = lane.open.pop()
         is_deferred = entry.is_deferred or site in self._deferred
         if lane.open:
             lane.open[-1].is_deferred |= is_deferred
-        if entry.is_muted or not entry.instance:
+        form = self._form(site) or Form.BOTH
+        if is_deferred and form.is_carried:  # its clock waits for a store, so it is written where it is read
+            form = Form.BOTH if form.has_enter else Form.EXIT
+        if entry.is_muted or not entry.instance or entry.is_done:
+            if not entry.is_muted:
+                _write_carried(lane)
             return
-        if entry.is_wait and self._form(site) is Form.ENTER:
+        if entry.is_wait and form is not Form.BOTH:
+            lane.builder.put(entry.instance, form=form.value)
+        if entry.is_wait and not form.has_exit:
             if entry.is_late:
                 # No record was left to carry what was learnt after it.
                 lane.builder.put(entry.instance, payload=Payload.NONE)
+            _write_carried(lane)
             return
         event = lane.builder.event()
         lane.builder.put(entry.instance, **{stamp: event})
-        has_payload = not entry.is_wait or entry.is_late
-        _record(lane, event, entry.payload if has_payload else None, is_deferred=is_deferred and entry.is_wait)
+        payload = entry.payload if not entry.is_wait or entry.is_late else None
+        if form.is_carried and entry.is_wait:
+            _write_carried(lane)
+            _carry(lane, event, payload)
+        else:
+            _record(lane, event, payload, is_deferred=is_deferred and entry.is_wait)
+            _write_carried(lane)
 
 
 def stamper(key: str, deferred: Collection[int] = (), forms: Mapping[int, str] | None = None) -> Stamper:
@@ -313,14 +352,56 @@ def _current() -> _Lane | None:
 
 
 def _record(lane: _Lane, event: int, payload: Any, *, is_deferred: bool = False) -> None:
+    from autostamp.runtime.cutedsl import emit
+
+    emit.record(_cursor(lane), emit.event_word(event, payload), event, is_deferred=is_deferred)
+
+
+def _cursor(lane: _Lane) -> Any:
+    """The cursor of the thread that writes here."""
+    from autostamp.runtime.cutedsl import mlir
+
+    is_single = mlir.in_single_thread_region()
+    lane.uses_single |= is_single
+    return lane.single if is_single else lane.cursor
+
+
+def _carry(lane: _Lane, event: int, payload: Any) -> None:
+    """Read the clock, and leave the record's place free: records stay in the order of their clocks."""
     from autostamp.runtime.cutedsl import emit, mlir
 
-    word = emit.event_word(event, payload)
-    if mlir.in_single_thread_region():
-        lane.uses_single = True
-        emit.record(lane.single, word, event, is_deferred=is_deferred)
-    else:
-        emit.record(lane.cursor, word, event, is_deferred=is_deferred)
+    cursor = _cursor(lane)
+    clock = emit.clock(event)
+    low = emit.skip(cursor)
+    lane.carried.append(_Carried(cursor, low, emit.event_word(event, payload), clock, mlir.block()))
+
+
+def _write_carried(lane: _Lane) -> None:
+    """Write what was carried in this block. What was carried in a block that has ended meanwhile is written at its end."""
+    if not lane.carried:
+        return
+    from autostamp.runtime.cutedsl import emit, mlir
+
+    waiting, lane.carried = lane.carried, []
+    around = mlir.enclosing_blocks()
+    for each in waiting:
+        if each.block == around[0]:
+            emit.write(each.cursor, each.low, each.word, each.clock)
+        elif each.block in around:
+            lane.carried.append(each)
+        else:
+            with mlir.at_end(each.block):
+                emit.write(each.cursor, each.low, each.word, each.clock)
+
+
+def _settle(lane: _Lane) -> None:
+    """At a kernel exit: write all that is carried."""
+    _write_carried(lane)
+    for each in lane.carried:
+        from autostamp.runtime.cutedsl import emit
+
+        emit.write(each.cursor, each.low, each.word, each.clock)
+    lane.carried.clear()
 
 
 def _address(buffer: Any) -> Any:

@@ -93,7 +93,12 @@ def without_signature(kernel: tuple[Instruction, ...]) -> list[tuple[str, int]]:
     return [(each.opcode, len(each.operands)) for each in kernel]
 
 
-def test_a_forked_variant_is_the_build_that_its_set_gives(tmp_path, state, monkeypatch):
+PLAIN = (Form.BOTH, Form.EXIT, Form.BOTH)
+OTHER = (Form.CARRIED, Form.CARRIED_EXIT, Form.BEFORE)
+
+
+@pytest.mark.parametrize("forms", [PLAIN, OTHER], ids=["plain", "other"])
+def test_a_forked_variant_is_the_build_that_its_set_gives(tmp_path, state, monkeypatch, forms):
     pytest.importorskip("cutlass")
     monkeypatch.setenv("CUTE_DSL_ARCH", "sm_90a")
     script = tmp_path / "program.py"
@@ -102,9 +107,9 @@ def test_a_forked_variant_is_the_build_that_its_set_gives(tmp_path, state, monke
     try:
         target = builder.target()
         variants = Variants(builder, target, StateFolder(state))
-        waits = [each for each in target.candidates if each.is_wait][:2]
+        waits = [each for each in target.candidates if each.is_wait and set(forms) <= {*each.forms, Form.BEFORE}][:2]
         signal = next(each for each in target.candidates if not each.is_wait)
-        sites = frozenset({(waits[0].key, Form.BOTH), (waits[1].key, Form.EXIT), (signal.key, Form.BOTH)})
+        sites = frozenset(zip((waits[0].key, waits[1].key, signal.key), forms, strict=True))
         measured = variants.measure(sites)
         assert not variants.failures
         forked = builder.build(sites)
@@ -128,6 +133,10 @@ def test_a_forked_variant_is_the_build_that_its_set_gives(tmp_path, state, monke
     rows = read_manifest(tmp_path / "RUN" / "manifest.json").traces[0].instances
     stamps = {(row.kind, bool(row.enter), bool(row.exit), bool(row.signal)) for row in rows}
     assert stamps == {("wait", True, True, False), ("wait", False, True, False), ("signal", False, False, True)}
+    assert {row.form for row in rows} == {"" if form is Form.BOTH else form.value for form in forms}
+    # Every clock that is read is also written: as many stores as stamps, besides those of the lane's own header.
+    reads = sum(each.opcode.startswith("CS2R.32") for each in one.instructions)
+    assert reads >= sum(bool(row.enter) + bool(row.exit) + bool(row.signal) for row in rows)
 
 
 def test_a_program_that_compiles_no_such_kernel(tmp_path, state, monkeypatch, capsys):

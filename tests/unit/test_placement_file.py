@@ -24,6 +24,7 @@ from autostamp.model.placement import (
     site_key,
 )
 from autostamp.passes.cutedsl import instrument
+from autostamp.passes.edits import strip
 from autostamp.runtime.placement_file import decode, encode, read_placement, selection_of, write_placement
 
 FEATURES = ScheduleFeatures(0.9, {"mma wait_group(0)": (10, 0)}, (1.0, 2.0), (168, 170), (0, 8), 0.05)
@@ -125,6 +126,12 @@ def test_a_form_reaches_the_stamper():
     # Site 2 is a named barrier, whose wait lets the warp go on: the stamper learns that, too.
     key = found.file.key
     assert f"""_as.stamper("{key}", {{2}}, forms={{1: 'enter', 2: 'exit'}})""".encode() in found.text
+
+
+def test_forms_of_signals_and_carried_waits_are_told_to_the_stamper_and_strip_away():
+    found = stamped((1, Form.CARRIED), (3, Form.BEFORE))
+    assert b"forms={1: 'carried', 3: 'before'}" in found.text
+    assert strip(found.text, "k.py") == SOURCE
 
 
 def test_an_empty_set_binds_the_lane_and_stamps_nothing():

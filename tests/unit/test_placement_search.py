@@ -14,7 +14,7 @@ from autostamp.hooks import variants as variants_module
 from autostamp.hooks.placement_search import Search, union
 from autostamp.hooks.state import StateFolder
 from autostamp.hooks.variants import Candidate, Measured, Sites, Target, Variants
-from autostamp.model.placement import Effect, Form, ScheduleFeatures
+from autostamp.model.placement import Effect, Form, ScheduleFeatures, forms_of, together
 from autostamp.passes import schedule_features
 
 LIMIT = 1.0
@@ -108,6 +108,45 @@ def test_a_signal_has_one_form():
     assert found.uncovered == ("s",)
     assert next(each for each in found.sites if each.key == "s").features.distance == 5.0
     assert all(form is Form.BOTH for sites in kernel.made for key, form in sites if key == "s")
+
+
+def test_a_signal_that_perturbs_is_stamped_before_it_where_that_helps():
+    signal = Candidate("s", ("mma",), False, "s", forms_of(is_wait=False))
+    kernel = Kernel([wait("k"), signal], lambda sites: 5.0 if ("s", Form.BOTH) in sites else 0.1 * len(sites))
+    found = search(kernel).run()
+    assert next(each for each in found.sites if each.key == "s").form is Form.BEFORE
+    assert found.uncovered == ()
+    assert {form for each in found.sets for key, form in each.sites if key == "s"} == {Form.BEFORE}
+
+
+def test_a_form_that_gives_the_stall_is_taken_before_a_cheaper_one_that_does_not():
+    costs = {Form.BOTH: 5.0, Form.CARRIED: 0.8, Form.ENTER: 0.2, Form.EXIT: 5.0, Form.CARRIED_EXIT: 0.1}
+
+    def cost(sites):
+        return sum(costs[form] if key == "v" else 0.0 for key, form in sites)
+
+    carriable = Candidate("v", ("mma",), True, "v", forms_of(is_wait=True))
+    found = search(Kernel([carriable], cost)).run()
+    assert [(each.key, each.form) for each in found.sites] == [("v", Form.CARRIED)]
+    # A wait that lets the warp go on before it ends is never carried, so the cheapest single stamp is left.
+    deferred = Candidate("v", ("mma",), True, "v", forms_of(is_wait=True, is_deferred=True))
+    found = search(Kernel([deferred], cost)).run()
+    assert [(each.key, each.form) for each in found.sites] == [("v", Form.ENTER)]
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "whole"),
+    [
+        (Form.ENTER, Form.EXIT, Form.BOTH),
+        (Form.ENTER, Form.CARRIED_EXIT, Form.CARRIED),
+        (Form.CARRIED, Form.ENTER, Form.CARRIED),
+        (Form.CARRIED, Form.EXIT, Form.BOTH),
+        (Form.BEFORE, Form.BOTH, Form.BOTH),
+        (Form.BEFORE, Form.BEFORE, Form.BEFORE),
+    ],
+)
+def test_two_forms_of_one_site_give_the_stamps_of_both(one, two, whole):
+    assert together(one, two) is together(two, one) is whole
 
 
 def test_costs_are_never_added_up():

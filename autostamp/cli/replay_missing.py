@@ -76,15 +76,19 @@ class Missing:
 
     def notes(self, sets: Sequence[ReplayedSet]) -> list[str]:
         """Of the waits that have one stamp, which, and what was measured of the other."""
-        from autostamp.model.placement import Form
+        from autostamp.model.placement import MARKS, Form
 
         found = []
-        there = {stamp for each in sets for stamp in self.packing.stamps(each.sites)}
-        for key, stamps in self._stamps(sets).items():
-            held = [form for form in (Form.ENTER, Form.EXIT) if (key, form) in there]
-            if held and stamps:
+        forms: dict[str, set[Form]] = {}
+        for key, form in (stamp for each in sets for stamp in self.packing.stamps(each.sites)):
+            forms.setdefault(key, set()).add(form)
+        for key in self._stamps(sets):
+            held = forms.get(key, set())
+            has_both = not held <= set(MARKS) or (Form.ENTER in held and len(held) > 1)  # of two sets, too: a stall
+            if held and not has_both:
                 cost = self._cost(key, self.packing.evidence(key))
-                found.append(f"{key.rpartition('@')[0]} has its {held[0]} only, a mark in time and no stall: {cost}")
+                name = next(form for form in MARKS if form in held)
+                found.append(f"{key.rpartition('@')[0]} has its {name} only, a mark in time and no stall: {cost}")
         return found
 
     def _cost(self, key: str, evidence: Mapping[Form, Tried]) -> str:

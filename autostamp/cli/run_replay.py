@@ -152,10 +152,10 @@ class _Session:
             self._note("AS8133", f"clean runs differ by {noise:.1%}, and the bar admits {self._asked.bar - 1.0:.1%}")
 
     def _look_for_waits(self, ran: Ran) -> None:
+        """A run's manifest has the sites of its set alone, so each set adds to what is known."""
         from autostamp.cli.run_joined import wait_keys
 
-        if not self._packing.waits:
-            self._packing.waits = wait_keys(ran.runs[0])
+        self._packing.waits = frozenset(self._packing.waits) | wait_keys(ran.runs[0])
 
     def _fail(self, ran: Ran) -> None:
         """A set whose program failed, or gave other results."""

@@ -56,8 +56,11 @@ def rounds_of(clean: Callable[[], float], stamped: Callable[[], float], rounds: 
 
 
 def sm_mhz() -> float:
-    """The SM clock now, as nvidia-smi reads it; 0 where it cannot."""
-    command: Sequence[str] = ("nvidia-smi", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits")
+    """The highest SM clock, at which one warp alone runs, as nvidia-smi says it; 0 where it cannot.
+
+    The clock of the moment is no measure: after the program has ended the GPU is idle, and says 345 MHz.
+    """
+    command: Sequence[str] = ("nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits")
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
         return float(done.stdout.split()[0])

@@ -20,16 +20,6 @@ def test_the_table_is_what_was_measured():
     assert report(RESULTS["tools"]) in (ROOT / "docs/profilers.md").read_text("utf-8")
 
 
-def test_what_was_measured_once_is_in_the_page():
-    page = (ROOT / "docs/profilers.md").read_text("utf-8")
-    for each in RESULTS["once"]["tools"]:
-        clean, stamped = each["clean_us"], each["stamped_us"]
-        assert f"| {clean:.1f} | {stamped:.1f} | {stamped / clean:.2f} | {each['events']:,} of" in page
-    iket = RESULTS["once"]["tools"][1]
-    added = (iket["loop_stamped_us"] - iket["loop_clean_us"]) * iket["sm_mhz"] / iket["loop_stamps"]
-    assert f"| {added:.0f} | {iket['step_ns']:g} |" in page
-
-
 def test_the_last_object_that_a_script_prints_counts(capsys):
     Measured("tool", events=1).print()
     print("talk")

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Final, TypeAlias
 
 from autostamp.analysis.replay_sets import Trial
-from autostamp.model.placement import Form
+from autostamp.model.placement import Form, together
 
 Stamp: TypeAlias = tuple[str, Form]
 """A site's key with ENTER or EXIT for a wait, BOTH for a signal."""
@@ -64,13 +64,13 @@ class Packing:
         self._apart.add(number)
 
     def stamps(self, sites: Iterable[Site]) -> frozenset[Stamp]:
-        """What these sites stamp."""
-        pairs = (Form.ENTER, Form.EXIT)
-        return frozenset(
-            (key, each)
-            for key, form in sites
-            for each in (pairs if key in self.waits and form is Form.BOTH else (form,))
-        )
+        """What these sites stamp, wherever the stamps stand."""
+        return frozenset((key, each) for key, form in sites for each in self._stamps_of(key, form))
+
+    def _stamps_of(self, key: str, form: Form) -> tuple[Form, ...]:
+        if form is Form.BEFORE or (form is Form.BOTH and key not in self.waits):
+            return (Form.BOTH,)
+        return (*((Form.ENTER,) if form.has_enter else ()), *((Form.EXIT,) if form.has_exit else ()))
 
     @property
     def within(self) -> list[Tried]:
@@ -124,16 +124,20 @@ class Packing:
     def _forms(self, site: Site) -> list[Site]:
         """A wait whole, and with one stamp."""
         key, form = site
-        is_pair = form is Form.BOTH and key in self.waits
-        return [site, (key, Form.ENTER), (key, Form.EXIT)] if is_pair else [site]
+        if len(self._stamps_of(key, form)) < len((Form.ENTER, Form.EXIT)):
+            return [site]
+        return [site, (key, Form.ENTER), (key, Form.CARRIED_EXIT if form.is_carried else Form.EXIT)]
 
     def _sites(self, stamps: Collection[Stamp], order: Sequence[Site]) -> list[Site]:
-        """Stamps as sites: both of a wait are one."""
+        """Stamps as sites, in the forms that these have: both of a wait are one."""
         found: list[Site] = []
         for key, form in order:
-            here = [each for each in self.stamps([(key, form)]) if each in stamps]
-            if here:
-                found.append((key, Form.BOTH) if len(here) > 1 else here[0])
+            own = self.stamps([(key, form)])
+            here = [each for each in own if each in stamps]
+            if len(here) == len(own):
+                found.append((key, form))
+            elif here:
+                found.append((key, Form.CARRIED_EXIT) if form.is_carried and here[0][1] is Form.EXIT else here[0])
         return found
 
     def _halves(self, own: Sequence[Site]) -> tuple[Sequence[Site], Sequence[Site]]:
@@ -179,7 +183,7 @@ class Packing:
     def _united(self, one: Iterable[Site], two: Iterable[Site]) -> tuple[Site, ...]:
         forms: dict[str, Form] = {}
         for key, form in (*one, *two):
-            forms[key] = form if forms.get(key, form) is form else Form.BOTH
+            forms[key] = together(forms.get(key, form), form)
         return tuple(forms.items())
 
     def chosen(self) -> list[Tried]:

@@ -93,12 +93,16 @@ class Missing:
 
     def _cost(self, key: str, evidence: Mapping[Form, Tried]) -> str:
         """`1.081 of the clean time alone; enter only 1.012 alone`. Alone is a set of the site and the anchors."""
-        from autostamp.model.placement import Form
+        from autostamp.model.placement import MARKS, Form
 
         parts = []
         for form, tried in evidence.items():
             others = len({other for other, _ in tried.trial.own} - {key})
             company = f"with {others} other site{'s' * (others != 1)}" if others else "alone"
-            what = f"{tried.ratio:.3f} of the clean time" if form is Form.BOTH else f"{form} only {tried.ratio:.3f}"
+            what = (
+                f"{tried.ratio:.3f} of the clean time"
+                if form is Form.BOTH
+                else f"{form}{' only' * (form in MARKS)} {tried.ratio:.3f}"
+            )
             parts.append(f"{what} {company}")
         return "; ".join(parts)

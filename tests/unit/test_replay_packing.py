@@ -126,3 +126,25 @@ def test_everything_is_one_set_with_all_stamps() -> None:
     assert untried.own == (("c", Form.BOTH), ("a", Form.EXIT))
     assert set(whole.sites) == {*both("A", "a", "b", "c")}
     assert everything([whole]) is None
+
+
+def test_where_stamps_stand_outlives_taking_apart_and_merging() -> None:
+    anchor, carried, before = ("A", Form.BOTH), ("w", Form.CARRIED), ("s", Form.BEFORE)
+    whole = Trial(1, (anchor, carried, before), ("A",))
+    parts = packing((whole, 1.05), waits="w").split(2)
+    assert [each.own for each in parts] == [
+        (carried,),
+        (("w", Form.ENTER),),
+        (("w", Form.CARRIED_EXIT),),
+        (before,),
+    ]
+
+
+def test_a_stamp_is_covered_wherever_it_stands() -> None:
+    usual = trial(2, "ws")
+    made = packing((Trial(1, (("w", Form.CARRIED), ("s", Form.BEFORE)), ()), 1.01), (usual, 1.08), waits="w")
+    assert made.split(3) == []
+    half = packing(
+        (Trial(1, (("w", Form.ENTER),), ()), 1.01), (Trial(2, (("w", Form.CARRIED), ("s", Form.BOTH)), ()), 1.08)
+    )
+    assert [each.own for each in half.split(3)] == [(("w", Form.CARRIED_EXIT),), (("s", Form.BOTH),)]

@@ -28,6 +28,9 @@ ROUNDS: Final = 10
 LOOK: Final = 2
 """Runs of a set until it is known whether it may be kept. Those that are kept are then run as often as was asked for."""
 
+ALIKE: Final = 0.0005
+"""Schedule distances that are the same (`free` of schedule_weights.toml)."""
+
 CONFIRMATIONS: Final = 3
 """So often the kept sets are run further: one that turns out to cost more than the bar makes room for another."""
 
@@ -59,16 +62,28 @@ def run_replays(program: Program, asked: ReplayChoices, out: Path, *, quiet: boo
     return max((finding.status for finding in session.findings), default=ExitStatus.OK)
 
 
+def _packing(placement: Placement, asked: ReplayChoices) -> Packing:
+    """What a placement says of its sites: those that move the schedule further than any stamp does are likely to cost."""
+    from autostamp.analysis.replay_packing import Packing
+
+    sites = placement.sites
+    has_loops = any(each.loops for each in sites)
+    weights = {
+        each.key: max(0.0, each.features.distance - placement.floor - ALIKE)
+        for each in sites
+        if each.loops or not has_loops
+    }
+    inside = frozenset(each.key for each in sites if each.loops)
+    return Packing(asked.bar, asked.sets, weights=weights, inside=inside, forms={each.key: each.forms for each in sites})
+
+
 class _Session:
     def __init__(self, program: Program, placement: Placement, rounds: Rounds, asked: ReplayChoices) -> None:
-        from autostamp.analysis.replay_packing import Packing
-
         self._program = program
         self._placement = placement
         self._rounds = rounds
         self._asked = asked
-        weights = {each.key: each.features.distance for each in placement.sites}
-        self._packing: Packing = Packing(asked.bar, asked.sets, weights=weights)
+        self._packing: Packing = _packing(placement, asked)
         self._next = 1
         self._dropped: list[Refusal] = []
         self._codes: dict[str, str] = {}
@@ -86,6 +101,9 @@ class _Session:
         elif everything(trials[:-1]) == trials[-1]:
             self._packing.keep_whole(trials[-1].number)
         self._next = 1 + max(each.number for each in trials)
+        if is_free and self._asked.jobs > 1:
+            distances = {each.number: each.features.distance - self._placement.floor for each in self._placement.sets}
+            trials += self._new(self._packing.foreseen(trials, distances, self._next))
         begin = time.monotonic()
         for at in range(ROUNDS):
             if at and self._asked.budget is not None and time.monotonic() - begin > self._asked.budget:
@@ -97,7 +115,9 @@ class _Session:
             trials = self._learn(trials)
             if is_free:
                 trials += self._new(self._packing.split(self._next))
-                trials = trials or self._new(self._packing.merge(self._next))
+                # Programs that start side by side take a round's time once, so one round does both.
+                if not trials or self._asked.jobs > 1:
+                    trials += self._new(self._packing.merge(self._next))
             if not trials:
                 break
         return self._confirm()

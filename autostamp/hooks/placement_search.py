@@ -3,6 +3,9 @@
 
 What a set costs is not the sum of what its sites cost, so every set that is proposed was compiled. The base of every set are
 the anchors and all sites that change nothing; the other sites are packed onto it by halving what does not fit together.
+
+Of some kernels even the least stamp makes another schedule. It may cost nothing all the same, so that no set at all is worse than
+sets that move the schedule not much further than the least stamp does: those are proposed, and said to be so.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ class Search:
     """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` by the `clock`.
 
     Afterwards `unanchored` has the roles for which no site can serve as an anchor, and `is_complete` is False where time ran out.
+    `floor` is what the least stamp moves the schedule by where that alone is over the limit, else 0.
     """
 
     variants: Variants
@@ -55,6 +59,7 @@ class Search:
     progress: Progress = lambda _what, _done, _all: None
     unanchored: tuple[str, ...] = ()
     is_complete: bool = True
+    floor: float = 0.0
     clock: Callable[[], float] = time.monotonic
     _until: float = float("inf")
 
@@ -67,7 +72,7 @@ class Search:
         self._until = self.deadline
         usable = [each for each in solos if self._is_good(self._known(_alone(each.key, each.form)))]
         anchors = self._anchors(target, usable)
-        fixed = self._fixed(anchors)
+        fixed = self._fixed(anchors, usable)
         base = self._base(usable, fixed)
         rest = [(each.key, each.form) for each in usable if (each.key, each.form) not in base]
         sets = self._packed(base, fixed, rest)
@@ -78,12 +83,13 @@ class Search:
             kernel=target.symbol,
             digest=target.digest,
             sites=tuple(solos),
-            sets=tuple(self._set(number, sites, anchors) for number, sites in enumerate(sets, 1)),
+            sets=tuple(self._set(number, sites, fixed) for number, sites in enumerate(sets, 1)),
             uncovered=tuple(each.key for each in target.candidates if each.key not in placed),
             compiles=self.variants.compiles,
             complete=self.is_complete,
             files=target.files,
             toolchain=target.toolchain,
+            floor=self.floor,
         )
 
     def _solos(self, candidates: Sequence[Candidate]) -> list[PlacedSite]:
@@ -91,18 +97,40 @@ class Search:
         taken before one that does not, then the one that moves least.
         """
         self._compile("sites", [_alone(each.key, Form.BOTH) for each in candidates])
+        self.floor = self._least([_alone(each.key) for each in candidates])
+        moving = self._moving(candidates)
+        if self.floor:  # another form may be near clean: then the rest is held against that
+            self.floor = self._least([_alone(each.key, form) for each in candidates for form in Form])
+            moving = moving if self.floor else self._moving(candidates)
+        return [placed for each in candidates if (placed := self._solo(each, with_forms=each in moving)) is not None]
+
+    def _moving(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The sites that perturb in the usual form, compiled in the others, too; where all do, the least of them at any rate."""
         moving = [each for each in candidates if not self._is_good(self._known(_alone(each.key)))]
+        if self.floor:
+            known = [(made.features.distance, each) for each in candidates if (made := self._known(_alone(each.key)))]
+            least = [each for _, each in sorted(known, key=lambda item: item[0])[:ANCHOR_WAITS]]
+            moving = [each for each in candidates if each in moving or each in least]
         self._compile("forms", [_alone(each.key, form) for each in moving for form in each.other_forms()])
-        found = []
-        for each in candidates:
-            forms = [Form.BOTH, *each.other_forms()] if each in moving else [Form.BOTH]
-            known = [(form, made) for form in forms if (made := self._known(_alone(each.key, form))) is not None]
-            if known:
-                form, best = min(known, key=lambda item: (not self._is_good(item[1]), *_worth(*item)))
-                if not self._is_good(best):  # no form helps: say what the site costs in full
-                    form, best = known[0]
-                found.append(PlacedSite(each.key, form, schedule_features.effect(best.features), best.features))
-        return found
+        return moving
+
+    def _least(self, alone: Sequence[Sites]) -> float:
+        """The least distance of these variants where that is over the limit, else 0."""
+        known = [made.features.distance for sites in alone if (made := self._known(sites)) is not None]
+        return min(known) if known and min(known) > self.limit else 0.0
+
+    def _solo(self, site: Candidate, *, with_forms: bool) -> PlacedSite | None:
+        """One site in its best form; None where none compiled."""
+        every = (Form.BOTH, *site.other_forms())
+        forms = every if with_forms else every[:1]
+        known = [(form, made) for form in forms if (made := self._known(_alone(site.key, form))) is not None]
+        if not known:
+            return None
+        form, best = min(known, key=lambda item: (not self._is_good(item[1]), *_worth(*item)))
+        if not self._is_good(best):  # no form helps: say what the site costs in full
+            form, best = known[0]
+        effect = schedule_features.effect(best.features)
+        return PlacedSite(site.key, form, effect, best.features, every, tuple(sorted(best.roles)))
 
     def _anchors(self, target: Target, usable: Sequence[PlacedSite]) -> dict[str, Form]:
         """For each role the site in its main loop that moves least: visited every iteration, stamped in every set.
@@ -116,7 +144,7 @@ class Search:
         for role in dict.fromkeys(role for each in target.candidates for role in each.roles if role):
             here = [each for each in usable if roles[each.key] == (role,) and self._is_in_loop(each)]
             here.sort(key=lambda each: each.features.distance)
-            if here and here[0].features.distance > schedule_features.weights().free:
+            if here and not self._is_free(here[0]):
                 near = [each.key for each in here if each.form is Form.BOTH and each.key in waits][:ANCHOR_WAITS]
                 self._compile("anchors", [_alone(key, form) for key in near for form in _SINGLE])
             options = [(each.key, form) for each in here for form in {each.form, *_SINGLE}]
@@ -130,29 +158,41 @@ class Search:
         return found
 
     def _is_in_loop(self, site: PlacedSite) -> bool:
-        made = self._known(_alone(site.key, site.form))
-        return made is not None and bool(made.roles)
+        return bool(site.loops)
 
-    def _fixed(self, anchors: Mapping[str, Form]) -> Sites:
-        """The anchors, as many as are near clean together."""
+    def _is_free(self, site: PlacedSite) -> bool:
+        """Whether a site does no more than any stamp does."""
+        if not self.floor:
+            return site.effect is Effect.FREE
+        return site.features.distance <= self.floor + schedule_features.weights().free
+
+    def _fixed(self, anchors: Mapping[str, Form], usable: Sequence[PlacedSite]) -> Sites:
+        """The anchors, as many as are near clean together, with the other free sites of main loops: what is visited in every
+        iteration and costs nothing makes the map from one replay to another closer.
+        """
         kept: Sites = frozenset()
         for site in (frozenset(anchors.items()), *(frozenset({each}) for each in anchors.items())):
             if site and not site <= kept and self._is_good(self._measured(kept | site)):
                 kept |= site
-        return kept
+        if self.floor:  # what moves the schedule as the least stamp does need not cost as little
+            return kept
+        return self._grown(kept, [each for each in usable if self._is_free(each) and self._is_in_loop(each)])
 
     def _base(self, usable: Sequence[PlacedSite], fixed: Sites) -> Sites:
         """The anchors with the sites that are free alone, as many as are near clean together and cost no more than they do."""
-        free = [(each.key, each.form) for each in usable if each.effect is Effect.FREE]
-        made = self._measured(fixed) if fixed else None
+        return fixed if self.floor else self._grown(fixed, [each for each in usable if self._is_free(each)])
+
+    def _grown(self, kept: Sites, more: Sequence[PlacedSite]) -> Sites:
+        """With all of these sites or a half of them, where that moves the schedule no further."""
+        made = self._measured(kept) if kept else None
         limit = (made.features.distance if made is not None else 0.0) + FREE_TOGETHER * self.limit
-        base = fixed
+        free = [(each.key, each.form) for each in more]
         for part in (free, free[: len(free) // 2], free[len(free) // 2 :]):
-            wanted = union(base, part)
-            found = self._measured(wanted) if wanted != base else None
+            wanted = union(kept, part)
+            found = self._measured(wanted) if wanted != kept else None
             if found is not None and found.features.distance <= limit:
-                base = wanted
-        return base
+                kept = wanted
+        return kept
 
     def _packed(self, base: Sites, fixed: Sites, rest: Sequence[tuple[str, Form]]) -> list[Sites]:
         """Sets that hold the base, or at least the anchors, and together all of `rest`: as few as halving and merging find."""
@@ -259,7 +299,7 @@ class Search:
         return self.variants.known(sites)
 
     def _is_good(self, made: Measured | None) -> bool:
-        return made is not None and made.features.distance <= self.limit
+        return made is not None and made.features.distance <= self.floor + self.limit
 
     def _is_late(self) -> bool:
         late = self.clock() > self._until
@@ -267,11 +307,12 @@ class Search:
             self.is_complete = False
         return late
 
-    def _set(self, number: int, sites: Sites, anchors: Mapping[str, Form]) -> ReplaySet:
+    def _set(self, number: int, sites: Sites, fixed: Sites) -> ReplaySet:
         made = self.variants.measure(sites)
         assert made is not None
         keys = {key for key, _ in sites}
-        return ReplaySet(number, tuple(sorted(sites)), tuple(key for key in anchors if key in keys), made.features)
+        anchors = tuple(each.key for each in self.variants.target.candidates if each.key in keys & dict(fixed).keys())
+        return ReplaySet(number, tuple(sorted(sites)), anchors, made.features)
 
 
 def union(*groups: Iterable[tuple[str, Form]]) -> Sites:

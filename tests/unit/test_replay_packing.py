@@ -47,8 +47,54 @@ def test_sites_that_another_set_has_are_not_run_again() -> None:
 def test_a_large_set_is_divided_into_likely_and_unlikely_sites() -> None:
     made = packing((trial(1, "abcdefg"), 1.05))
     made.weights = {"b": 0.02, "f": 0.01}
-    assert owns(made.split(2)) == ["acdeg", "fb"]
+    assert owns(made.split(2)) == ["acdeg", "b", "f"]
     assert owns(packing((trial(1, "abcdef"), 1.05)).split(2)) == ["abc", "def"]
+
+
+def test_sites_of_main_loops_are_run_a_few_at_a_time_apart_from_the_rest() -> None:
+    made = packing((trial(1, "abcdefghi"), 1.05))
+    made.inside = "cdefgh"
+    made.weights = {"h": 0.01}
+    assert owns(made.split(2)) == ["abi", "cdef", "g", "h"]
+
+
+def test_a_stamp_that_costs_too_much_is_tried_at_another_place() -> None:
+    forms = {"w": (Form.BOTH, Form.CARRIED, Form.ENTER, Form.EXIT, Form.CARRIED_EXIT), "s": (Form.BOTH, Form.BEFORE)}
+    exit_only = Trial(1, (*both("A"), ("w", Form.EXIT)), ("A",))
+    made = packing((exit_only, 1.08), (trial(2, "s"), 1.12), (trial(3, "t"), 1.12), waits="w")
+    made.forms = forms
+    assert [each.own for each in made.split(4)] == [(("w", Form.CARRIED_EXIT),), (("s", Form.BEFORE),)]
+    # What costs too much there, too, is given up with both costs known.
+    for number, site in ((4, ("w", Form.CARRIED_EXIT)), (5, ("s", Form.BEFORE))):
+        made.add(Tried(Trial(number, (*both("A"), site), ("A",)), 1.03, False))
+    assert made.split(6) == []
+    assert {form: each.ratio for form, each in made.evidence("s").items()} == {Form.BOTH: 1.12, Form.BEFORE: 1.03}
+
+
+def test_a_wait_of_one_stamp_has_no_other_place_where_the_program_has_none() -> None:
+    made = packing((Trial(1, (*both("A"), ("w", Form.EXIT)), ("A",)), 1.08), waits="w")
+    made.forms = {"w": (Form.BOTH, Form.ENTER, Form.EXIT)}
+    assert made.split(2) == []
+
+
+def test_the_parts_of_a_set_far_from_the_clean_schedule_are_run_with_it() -> None:
+    made = packing()
+    made.inside, made.weights = "bcd", {"c": 0.02, "d": 0.01}
+    trials = [trial(1, "abc"), trial(2, "abd"), trial(3, "a")]
+    # a is outside of the main loops, b in one and harmless, c and d likely to cost: one after the other, each of them once.
+    found = made.foreseen(trials, {1: 0.028, 2: 0.02, 3: 0.014}, 4)
+    assert owns(found) == ["a", "b", "c", "d"]
+    assert [each.number for each in found] == [4, 5, 6, 7]
+    made.add(Tried(trials[0], 1.03, False))
+    assert made.split(8) == []
+    assert packing().foreseen(trials, {}, 4) == []
+
+
+def test_as_many_sets_as_fit_are_merged_at_once() -> None:
+    tried = [(trial(number, chr(96 + number)), 1.004) for number in range(1, 9)]
+    merged = packing(*tried, most=2).merge(9)
+    # Four of 1.004 each are thought to take 1.004, as the cheapest set takes that, too.
+    assert sorted(len(each.own) for each in merged) == [4, 4]
 
 
 def test_a_wait_is_run_whole_and_with_each_of_its_stamps() -> None:

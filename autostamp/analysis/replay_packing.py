@@ -147,7 +147,8 @@ class Packing:
         if guide is None or len(anchors) == 1:
             return with_anchors
         if len(trial.own) <= 1 and len(own) == 1 and self._may_help(tried, anchors):
-            with_anchors += [((guide, each), (guide[0],)) for each in self._forms(own[0])]
+            kept = self._lighter(anchors, guide)
+            with_anchors += [((*kept, each), tuple(key for key, _ in kept)) for each in self._forms(own[0])]
         if loose:
             # Anchors are sites, too: where every set with them costs too much, they are a set of their own.
             with_anchors.append((anchors, (guide[0],)))
@@ -197,6 +198,13 @@ class Packing:
     def _guide(self, anchors: Sequence[Site]) -> Site | None:
         """The anchor to keep where only one can be: a signal if there is one, as it has one stamp."""
         return min(anchors, key=lambda site: len(self.stamps([site])), default=None)
+
+    def _lighter(self, anchors: Sequence[Site], guide: Site) -> tuple[Site, ...]:
+        """The anchors that change nothing, where others do; else the one to keep. Warps without an anchor are placed by others,
+        which is far less exact.
+        """
+        free = tuple(site for site in anchors if not self.weights.get(site[0], 0.0))
+        return free if 0 < len(free) < len(anchors) else (guide,)
 
     def _may_help(self, tried: Tried, anchors: Sequence[Site]) -> bool:
         """Whether a set may be within the bar without its anchors: not where all of them are in a set that costs little."""

@@ -117,6 +117,16 @@ def test_a_site_is_run_with_one_anchor_where_that_may_help() -> None:
     assert part == Trial(3, both("B", "a"), ("B",))  # B is a signal, and has one stamp
 
 
+def test_anchors_that_move_the_schedule_go_first() -> None:
+    made = packing((trial(1, "", "ABC"), 1.015), (trial(2, "a", "ABC"), 1.023))
+    made.weights = {"C": 0.009}
+    (part,) = made.split(3)
+    assert part == Trial(3, both("A", "B", "a"), ("A", "B"))
+    # Where that is too much still, one is left.
+    made.add(Tried(part, 1.021, False))
+    assert made.split(4) == [Trial(4, both("A", "a"), ("A",))]
+
+
 def test_anchors_that_cost_nothing_stay() -> None:
     assert packing((trial(1, "", "AB"), 0.999), (trial(2, "a", "AB"), 1.05)).split(3) == []
 

@@ -70,8 +70,8 @@ class Stream:
     A wait for a group stands after so many exponentials since the group wait before it in the trip, or matrix instructions
     where a trip has no exponentials; another wait after so many matrix instructions of the trip. `waits` maps a name to that
     position and the number of such instructions in a trip; `work` is the trip's exponentials and matrix instructions;
-    `cycles` estimates how long a trip is: its instructions, or its matrix instructions at full rate. `local_bytes` is what a thread
-    moves to and from local memory in it. `straight` is the trip less the mbarrier checks that some trips pass by.
+    `cycles` estimates how long a trip is: its instructions, or its matrix instructions at full rate. `local_bytes` is what a
+    thread moves to and from local memory in it. `straight` is the trip less the mbarrier checks that some trips pass by.
     """
 
     trip: tuple[Instruction, ...]

@@ -50,6 +50,21 @@ class Agreement(NamedTuple):
         return max((abs(value) for value in self.shifts.values()), default=0)
 
 
+class Tolerance(NamedTuple):
+    """By what share of a gap two sets may differ: `allowance` is what the bar lets a set cost, `measured` by what share the whole
+    launch was measured to be longer with the other set than with the reference.
+    """
+
+    allowance: float
+    measured: float = 0.0
+
+    def excess(self, shift: float, median: float) -> float:
+        """What of a gap's shift neither of them explains: a launch that takes a hundredth less has gaps up to that shorter."""
+        expected = self.measured * median
+        beyond = max(shift - max(expected, 0.0), min(expected, 0.0) - shift, 0.0)
+        return beyond - self.allowance * abs(median)
+
+
 def own_faults(number: int, launches: Launches, lost: int, instances: Mapping[int, Instance]) -> Refusal | None:
     """Why a set cannot be joined to any other, whatever that is."""
     if not launches or not any(launches[0].values()):
@@ -73,13 +88,13 @@ def same_counts(number: int, reference: Launches, other: Launches, instances: Ma
 
 
 def agreement(
-    number: int, reference: Launches, other: Launches, allowance: float, instances: Mapping[int, Instance]
+    number: int, reference: Launches, other: Launches, tolerance: Tolerance, instances: Mapping[int, Instance]
 ) -> Agreement:
     """Compare each kind of gap between anchors, and each warp's phase against the others.
 
-    A median gap may differ by STAMPS, by `allowance` (a share of it, what the set may cost) and by the noise: the 95th percentile
-    of the difference of one gap between two launches of one set. Where there are fewer than ENOUGH of those, twice that of the
-    noisiest kind of gap.
+    A median gap may differ by STAMPS, by `tolerance` (shares of it: what a set may cost, and what the two were measured to differ
+    by) and by the noise: the 95th percentile of the difference of one gap between two launches of one set. Where there are fewer
+    than ENOUGH of those, twice that of the noisiest kind of gap.
     """
     gaps = _gaps(reference, other)
     shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}
@@ -89,14 +104,14 @@ def agreement(
     for gap in gaps:
         # What happens once in a launch varies like the rest of the kernel, and a few launches do not show by how much.
         own = gap.noise if gap.is_known else 2 * max([2 * gap.noise, *noises])
-        if abs(gap.shift) > own + allowance * gap.median + STAMPS:
+        if tolerance.excess(gap.shift, gap.median) > own + STAMPS:
             names = " to ".join(_name(each, instances) for each in gap.kind)
             detail = (
                 f"in warp {gap.warp} the time from {names} is {gap.median + gap.shift:,.0f} cycles, {gap.median:,.0f} in the "
                 f"reference; two launches of one set differ by {own:,.0f}"
             )
             return Agreement(shifts, largest, noise, Refusal(number, "AS8121", detail))
-    return Agreement(shifts, largest, noise, _phases(number, reference, other, allowance))
+    return Agreement(shifts, largest, noise, _phases(number, reference, other, tolerance))
 
 
 class _Gap(NamedTuple):
@@ -124,7 +139,7 @@ def _gaps(reference: Launches, other: Launches) -> list[_Gap]:
     return found
 
 
-def _phases(number: int, reference: Launches, other: Launches, allowance: float) -> Refusal | None:
+def _phases(number: int, reference: Launches, other: Launches, tolerance: Tolerance) -> Refusal | None:
     """AS8121 when a warp stands otherwise to the others than in the reference, iteration by iteration."""
     chains = {}
     for warp, marks in _common(reference, other).items():
@@ -143,7 +158,7 @@ def _phases(number: int, reference: Launches, other: Launches, allowance: float)
         )
         period = float(np.median(np.diff(_times(reference, base, chains[base]), axis=1)))
         phase, shift, noise, is_known, _ = _difference(first, second)
-        if is_known and abs(shift) > noise + allowance * max(period, abs(phase)) + STAMPS:
+        if is_known and tolerance.excess(shift, max(period, abs(phase))) > noise + STAMPS:
             detail = (
                 f"warp {warp} comes {phase + shift:,.0f} cycles after warp {base}, {phase:,.0f} in the reference; "
                 f"two launches of one set differ by {noise:,.0f}"

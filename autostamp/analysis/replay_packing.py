@@ -24,8 +24,9 @@ FEW: Final = 4
 """A set with so few sites of its own is taken apart into single sites and single stamps at once, larger ones into parts first."""
 
 FORESEEN: Final = 0.015
-"""Schedule distance from which the parts of a set are run with it, where programs start side by side. Of FlashAttention's forward kernel the sets
-that a search proposed at distances of 0.018 to 0.028 took 1.029 to 1.057 on an H200 (benchmarks/results/placement_sets_h200.json).
+"""Schedule distance from which the parts of a set are run with it, where programs start side by side. Of FlashAttention's forward
+kernel the sets that a search proposed at distances of 0.018 to 0.028 took 1.029 to 1.057 on an H200
+(benchmarks/results/placement_sets_h200.json).
 """
 
 SAME_STAMP: Final = {
@@ -176,13 +177,13 @@ class Packing:
     def _elsewhere(self, site: Site) -> list[Site]:
         """The same one stamp at another place, where the site can have it there."""
         key, form = site
-        other = SAME_STAMP.get(form)
-        is_one = len(self._stamps_of(key, form)) == 1
-        return [(key, other)] if is_one and other in self.forms.get(key, ()) else []
+        if len(self._stamps_of(key, form)) > 1 or form not in SAME_STAMP:
+            return []
+        return [(key, SAME_STAMP[form])] if SAME_STAMP[form] in self.forms.get(key, ()) else []
 
     def _pieces(self, own: Sequence[Site]) -> list[Sequence[Site]]:
-        """Sites that are likely to cost, each alone; the others of main loops, a few in one; the rest in one. Where that is all in
-        one, its first half and its second.
+        """Sites that are likely to cost, each alone; the others of main loops, a few in one; the rest in one. Where that is all
+        in one, its first half and its second.
         """
         likely = [site for site in own if self.weights.get(site[0], 0.0)]
         inside = [site for site in own if site not in likely and site[0] in self.inside]
@@ -212,9 +213,8 @@ class Packing:
         return tried.ratio - max(0.0, min(with_them) - 1.0) - NOISE <= self.bar
 
     def merge(self, first: int) -> list[Trial]:
-        """Sets to be run as one, where more sets than `most` are needed: as many in each as should stay within the bar, those that
-        cost least first; where that was tried, pairs of them. Numbered from `first`; none where no more are needed, or nothing is
-        left to try.
+        """Sets to be run as one, where more sets than `most` are needed: as many in each as should stay within the bar; where
+        that was tried, pairs of them. Numbered from `first`; none where no more are needed, or nothing is left to try.
         """
         needed = self._needed(len(self.tried))
         if len(needed) <= self.most:
@@ -237,9 +237,9 @@ class Packing:
         return merged
 
     def _bins(self, needed: Sequence[Tried]) -> list[list[Tried]]:
-        """Groups of sets, as many as are kept, that should take about the same time: each set, the dearest first, to the group that
-        takes least so far. Costs are added up beyond what the cheapest set takes: of all, it has least beside what every stamped
-        build does. A set that should be too much for any group stays alone.
+        """Groups of sets, as many as are kept, that should take about the same time: each set, the dearest first, to the group
+        that takes least so far. Costs are added up beyond what the cheapest set takes: of all, it has least beside what every
+        stamped build does. A set that should be too much for any group stays alone.
         """
         floor = min(each.ratio for each in needed)
         bins: list[list[Tried]] = [[] for _ in range(self.most)]

@@ -28,8 +28,8 @@ ROUNDS: Final = 10
 LOOK: Final = 2
 """Runs of a set until it is known whether it may be kept. Those that are kept are then run as often as was asked for."""
 
-ALIKE: Final = 0.0005
-"""Schedule distances that are the same (`free` of schedule_weights.toml)."""
+ALIKE: Final = 0.003
+"""Schedule distances that differ by so little are the same: a tenth of what is near clean."""
 
 CONFIRMATIONS: Final = 3
 """So often the kept sets are run further: one that turns out to cost more than the bar makes room for another."""
@@ -67,14 +67,10 @@ def _packing(placement: Placement, asked: ReplayChoices) -> Packing:
     from autostamp.analysis.replay_packing import Packing
 
     sites = placement.sites
-    has_loops = any(each.loops for each in sites)
-    weights = {
-        each.key: max(0.0, each.features.distance - placement.floor - ALIKE)
-        for each in sites
-        if each.loops or not has_loops
-    }
+    weights = {each.key: max(0.0, each.features.distance - placement.floor - ALIKE) for each in sites}
+    forms = {each.key: each.forms for each in sites}
     inside = frozenset(each.key for each in sites if each.loops)
-    return Packing(asked.bar, asked.sets, weights=weights, inside=inside, forms={each.key: each.forms for each in sites})
+    return Packing(asked.bar, asked.sets, weights=weights, inside=inside, forms=forms)
 
 
 class _Session:

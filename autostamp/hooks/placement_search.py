@@ -38,7 +38,8 @@ SOLO_SHARE = 0.6
 """How much of the budget single sites may take: without sets they are worth nothing."""
 
 FREE_TOGETHER = 0.1
-"""What all free sites together may add to a set's distance, as a share of the limit."""
+"""What all free sites together may add to a set's distance, as a share of the limit; where no site is free, by how much those
+that move the schedule least may differ."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -164,7 +165,7 @@ class Search:
         """Whether a site does no more than any stamp does."""
         if not self.floor:
             return site.effect is Effect.FREE
-        return site.features.distance <= self.floor + schedule_features.weights().free
+        return site.features.distance <= self.floor + FREE_TOGETHER * self.limit
 
     def _fixed(self, anchors: Mapping[str, Form], usable: Sequence[PlacedSite]) -> Sites:
         """The anchors, as many as are near clean together, with the other free sites of main loops: what is visited in every

@@ -278,13 +278,17 @@ class Packing:
         held = {stamp for each in grown for stamp in self.stamps(each.trial.sites)}
         left = self.within
         while left and len(grown) < most:
-            best = max(left, key=lambda each: (len(self.stamps(each.trial.sites) - held), -each.ratio))
+            best = max(left, key=lambda each: (len(self.stamps(each.trial.sites) - held), *self._merit(each)))
             new = self.stamps(best.trial.sites) - held
             if not new:
                 break
             grown.append(best)
             held |= new
         return grown
+
+    def _merit(self, tried: Tried) -> tuple[bool, int, float]:
+        """Of sets that cover as much: one that is clearly within the bar, with more anchors, that costs least."""
+        return (tried.ratio <= self.bar - NOISE, len(tried.trial.anchors), -tried.ratio)
 
     def _pruned(self, found: Sequence[Tried]) -> list[Tried]:
         kept = list(found)
@@ -293,6 +297,11 @@ class Packing:
             if self.stamps(each.trial.sites) <= others:
                 kept.remove(each)
         return kept
+
+    def refuse(self, number: int) -> None:
+        """A set that cannot be joined to the others: what it cost stays known."""
+        tried = self.tried[number]
+        self.tried[number] = Tried(tried.trial, tried.ratio, is_within=False)
 
     def forget(self, number: int) -> None:
         """A set that cannot be kept, whatever it costs: its program failed, or gave other results."""

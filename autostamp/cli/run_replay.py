@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from autostamp.analysis.replay_sets import Trial
     from autostamp.cli.replay_options import ReplayChoices
     from autostamp.cli.replay_rounds import Ran, Rounds
+    from autostamp.cli.run_joined import JoinedRuns
     from autostamp.hooks.replay_program import Program
     from autostamp.model.placement import Placement
     from autostamp.model.replay import Refusal, ReplayedSet, Uncovered
@@ -196,14 +197,9 @@ class _Session:
 
     def write(self, out: Path) -> None:
         """Join the kept sets and write the run folder. Raises AS8131 where no trace comes of it, AS7001."""
-        from autostamp.cli.run_joined import join_runs
         from autostamp.model.replay import REPLAYS_SCHEMA, Replays
 
-        kept = [self._replayed(self._rounds.ran[each.trial.number]) for each in self._packing.chosen()]
-        joined = join_runs(kept, self._asked.bar - 1.0)
-        for refusal in joined.refusals:
-            self._codes |= dict.fromkeys((key for key, _ in self._rounds.ran[refusal.number].trial.sites), refusal.code)
-            self._drop(refusal.number, refusal.code, refusal.detail)
+        kept, joined = self._joined()
         self._look_at_noise()
         out_of = {each.number for each in joined.refusals}
         sets = tuple(made for made, _ in kept if made.number not in out_of)
@@ -222,6 +218,26 @@ class _Session:
             (*self._notes, *notes),
         )
         joined.write(out, said, self._program.command)
+
+    def _joined(self) -> tuple[list[tuple[ReplayedSet, list[Path]]], JoinedRuns]:
+        """The kept sets, joined. Where one is refused, others that have its stamps may take its place."""
+        from autostamp.cli.run_joined import join_runs
+
+        refused: dict[int, Refusal] = {}
+        while True:
+            chosen = [each.trial.number for each in self._packing.chosen()]
+            kept = [self._replayed(self._rounds.ran[number]) for number in chosen]
+            joined = join_runs(kept, self._asked.bar - 1.0)
+            refused |= {each.number: each for each in joined.refusals}
+            for number in refused.keys() & set(chosen):
+                self._packing.refuse(number)
+            others = {each.trial.number for each in self._packing.chosen()} - set(chosen)
+            if not others or self._asked.as_placed or self._confirm():
+                break
+        for refusal in refused.values():
+            self._codes |= dict.fromkeys((key for key, _ in self._rounds.ran[refusal.number].trial.sites), refusal.code)
+            self._drop(refusal.number, refusal.code, refusal.detail)
+        return kept, joined
 
     def _replayed(self, ran: Ran) -> tuple[ReplayedSet, list[Path]]:
         from autostamp.cli.run_joined import launches

@@ -165,6 +165,15 @@ def test_the_sets_that_cover_most_are_kept() -> None:
     assert not made.evidence("g")[Form.BOTH].is_within
 
 
+def test_of_sets_that_cover_as_much_the_one_with_more_anchors_is_kept() -> None:
+    made = packing((trial(1, "", "ABC"), 1.0), (trial(2, "x", "A"), 1.004), (trial(3, "x", "ABC"), 1.009), most=2)
+    assert [each.trial.number for each in made.chosen()] == [3]
+    # x alone is covered by any of these two. At the bar the noise may put a set on its other side.
+    for ratio, chosen in ((1.01, 3), (1.019, 2)):
+        two = packing((trial(2, "x", "AB"), 1.004), (Trial(3, both("A", "B", "x"), ("A", "B", "x")), ratio))
+        assert [each.trial.number for each in two.chosen()] == [chosen]
+
+
 def test_a_set_that_others_make_superfluous_gives_way() -> None:
     # Greedy takes the largest first, and then the two that hold all of it.
     made = packing((trial(1, "abcd"), 1.01), (trial(2, "abx"), 1.01), (trial(3, "cdy"), 1.01))

@@ -4,8 +4,8 @@
 What a set costs is not the sum of what its sites cost, so every set that is proposed was compiled. The base of every set are
 the anchors and all sites that change nothing; the other sites are packed onto it by halving what does not fit together.
 
-Of some kernels even the least stamp makes another schedule. It may cost nothing all the same, so that no set at all is worse than
-sets that move the schedule not much further than the least stamp does: those are proposed, and said to be so.
+Of some kernels any stamp at all makes another schedule. It may cost nothing all the same, so that no set is worse than sets that
+move the schedule not much further than any stamp does: those are proposed, and said to be so.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ ANCHOR_WAITS = 2
 SOLO_SHARE = 0.6
 """How much of the budget single sites may take: without sets they are worth nothing."""
 
+ANY = 0.25
+"""What all but this share of the sites do to the schedule, any stamp does."""
+
 FREE_TOGETHER = 0.1
 """What all free sites together may add to a set's distance, as a share of the limit; where no site is free, by how much those
 that move the schedule least may differ."""
@@ -50,7 +53,7 @@ class Search:
     """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` by the `clock`.
 
     Afterwards `unanchored` has the roles for which no site can serve as an anchor, and `is_complete` is False where time ran out.
-    `floor` is what the least stamp moves the schedule by where that alone is over the limit, else 0.
+    `floor` is what any stamp moves the schedule by where that alone is over the limit, else 0.
     """
 
     variants: Variants
@@ -99,26 +102,20 @@ class Search:
         """
         self._compile("sites", [_alone(each.key, Form.BOTH) for each in candidates])
         self.floor = self._least([_alone(each.key) for each in candidates])
-        moving = self._moving(candidates)
-        if self.floor:  # another form may be near clean: then the rest is held against that
-            self.floor = self._least([_alone(each.key, form) for each in candidates for form in Form])
-            moving = moving if self.floor else self._moving(candidates)
+        moving = [each for each in candidates if not self._is_good(self._known(_alone(each.key)))]
+        self._compile("forms", [_alone(each.key, form) for each in moving for form in each.other_forms()])
+        every = [_alone(each.key, form) for each in candidates for form in Form]
+        if not self.floor and not any(self._is_good(self._known(sites)) for sites in every):
+            self.floor = self._least(every, share=0.0)
         return [placed for each in candidates if (placed := self._solo(each, with_forms=each in moving)) is not None]
 
-    def _moving(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The sites that perturb in the usual form, compiled in the others, too; where all do, the least of them at any rate."""
-        moving = [each for each in candidates if not self._is_good(self._known(_alone(each.key)))]
-        if self.floor:
-            known = [(made.features.distance, each) for each in candidates if (made := self._known(_alone(each.key)))]
-            least = [each for _, each in sorted(known, key=lambda item: item[0])[:ANCHOR_WAITS]]
-            moving = [each for each in candidates if each in moving or each in least]
-        self._compile("forms", [_alone(each.key, form) for each in moving for form in each.other_forms()])
-        return moving
-
-    def _least(self, alone: Sequence[Sites]) -> float:
-        """The least distance of these variants where that is over the limit, else 0."""
-        known = [made.features.distance for sites in alone if (made := self._known(sites)) is not None]
-        return min(known) if known and min(known) > self.limit else 0.0
+    def _least(self, alone: Sequence[Sites], share: float = ANY) -> float:
+        """What any stamp moves the schedule by where that is over the limit, else 0: this share of them move it less."""
+        known = sorted(made.features.distance for sites in alone if (made := self._known(sites)) is not None)
+        at = int(share * len(known))
+        if not known or (share and not at):  # of three sites no share says anything
+            return 0.0
+        return known[at] if known[at] > self.limit else 0.0
 
     def _solo(self, site: Candidate, *, with_forms: bool) -> PlacedSite | None:
         """One site in its best form; None where none compiled."""

@@ -131,8 +131,8 @@ class Placement:
     `compiles` counts compilations that were not cached. `complete` is False where a budget or a failure ended the search early.
     `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping. `toolchain` is
     what compiled the variants (`runtime.compilers`), empty where that is not known: with another, other sites may perturb.
-    `floor` is 0 but where even the least single stamp moves the schedule further than is near clean: then it is that distance,
-    and the sets go up to as much more than it. What they cost only a measurement can say.
+    `floor` is 0 but where any stamp moves the schedule further than is near clean (three of four sites do so alone): then it is
+    that distance, and the sets go up to as much more than it. What they cost only a measurement can say.
     """
 
     schema_version: int

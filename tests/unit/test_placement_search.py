@@ -149,7 +149,7 @@ def test_two_forms_of_one_site_give_the_stamps_of_both(one, two, whole):
     assert together(one, two) is together(two, one) is whole
 
 
-def test_where_even_the_least_stamp_moves_the_schedule_sets_go_a_limit_further_than_it():
+def test_where_any_stamp_moves_the_schedule_sets_go_a_limit_further_than_it():
     # Any stamp at all costs 3.0, ten sites more cost 0.1 each, and one 5.0.
     def cost(sites):
         present = keys(sites)
@@ -160,9 +160,12 @@ def test_where_even_the_least_stamp_moves_the_schedule_sets_go_a_limit_further_t
     assert set("abcdefghij") == {key for each in found.sets for key in keys(each.sites)}
     assert all(3.1 < each.features.distance <= 3.1 + LIMIT + 1e-9 for each in found.sets)
     assert found.uncovered == ("z",)
-    # One form that is near clean is enough to hold the rest against the limit itself.
-    found = search(Kernel([wait("a"), wait("b")], lambda sites: 0.5 if ("a", Form.EXIT) in sites else 3.0)).run()
+    # Where more than a quarter of the sites is near clean, the others are held against the limit itself.
+    found = search(
+        Kernel([wait(name) for name in "abcd"], lambda sites: 3.0 if keys(sites) & {"c", "d"} else 0.5)
+    ).run()
     assert found.floor == 0.0
+    assert found.uncovered == ("c", "d")
 
 
 def test_free_sites_of_a_main_loop_are_anchors_too():

@@ -26,6 +26,7 @@ from autostamp.model.placement import (
     forms_of,
     site_key,
 )
+from autostamp.model.site import KernelDef
 from autostamp.model.sync import Kind
 from autostamp.runtime import compilers, cubin
 from autostamp.runtime.manifest_file import read_manifest
@@ -57,15 +58,7 @@ class CudaBuilder:
                 raise AutostampError.of("AS8107", detail=_said(done))
             clean = output.read_bytes()
             _, manifest = self._stamped(Path(folder), None)
-        kernel = max(
-            (each for file in manifest.files for each in file.kernels if fnmatchcase(each.name, self.pattern)),
-            key=lambda each: len(each.reaches),
-            default=None,
-        )
-        if kernel is None or not kernel.reaches:
-            there = ", ".join(each.name for file in manifest.files for each in file.kernels) or "none"
-            detail = f"no stamped kernel matches {self.pattern} (stamped were: {there})"
-            raise AutostampError.of("AS8106", detail=detail, hint="Choose one with --kernel.")
+        kernel, symbol = self._chosen(clean, [each for file in manifest.files for each in file.kernels])
         files = {file.key: file for file in manifest.files}
         sites = [
             (files[key], site)
@@ -75,7 +68,7 @@ class CudaBuilder:
             if site.number == number
         ]
         self._found = Target(
-            symbol=_symbol(clean, kernel.name),
+            symbol=symbol,
             clean=clean,
             candidates=tuple(
                 Candidate(
@@ -92,6 +85,29 @@ class CudaBuilder:
             toolchain=compilers.of_nvcc(self.words),
         )
         return self._found
+
+    def _chosen(self, clean: bytes, kernels: Sequence[KernelDef]) -> tuple[KernelDef, str]:
+        """The stamped kernel that reaches most sites of those that the pattern names and the cubin holds, and its symbol there.
+
+        Of several instances of a template that are alike to the pattern it is the cubin's first. Raises AS8106.
+        """
+        symbols = [each.kernel for each in cubin.read(clean)]
+        held = {each.name: _named(symbols, each.name) for each in kernels}
+        found = [
+            (each, symbol)
+            for each in kernels
+            for symbol in held[each.name]
+            if each.reaches and (fnmatchcase(each.name, self.pattern) or fnmatchcase(symbol, self.pattern))
+        ]
+        if found:
+            return max(found, key=lambda one: len(one[0].reaches))
+        stamped = [each.name for each in kernels if each.reaches]
+        missing = [name for name in stamped if not held[name] and fnmatchcase(name, self.pattern)]
+        if missing:
+            detail = f"the cubin holds no kernel {missing[0]} (it holds {', '.join(symbols) or 'none'})"
+            raise AutostampError.of("AS8106", detail=detail, hint="A template needs an instance in this file.")
+        detail = f"no stamped kernel matches {self.pattern} (stamped were: {', '.join(stamped) or 'none'})"
+        raise AutostampError.of("AS8106", detail=detail, hint="Choose one with --kernel.")
 
     def build(self, sites: Sites) -> bytes:
         """The cubin with exactly these stamps. Raises AS8104."""
@@ -141,15 +157,10 @@ class CudaBuilder:
         return [*words, "-cubin", "-o", str(output)]
 
 
-def _symbol(clean: bytes, name: str) -> str:
-    """The mangled name of a kernel of the source: the one in the cubin that holds its length and name (Itanium C++ ABI 5.1.2)."""
+def _named(symbols: Sequence[str], name: str) -> list[str]:
+    """The mangled names of a kernel of the source: those that hold its length and name (Itanium C++ ABI 5.1.2)."""
     plain = name.rpartition("::")[2]
-    kernels = [each.kernel for each in cubin.read(clean)]
-    found = [each for each in kernels if f"{len(plain)}{plain}" in each or each == plain]
-    if not found:
-        detail = f"the cubin holds no kernel {name} (it holds {', '.join(kernels) or 'none'})"
-        raise AutostampError.of("AS8106", detail=detail, hint="A template needs an instance in this file.")
-    return found[0]
+    return [each for each in symbols if f"{len(plain)}{plain}" in each or each == plain]
 
 
 def _said(done: subprocess.CompletedProcess[str]) -> str:

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from autostamp.cli import main
+from autostamp.diagnostics import AutostampError
 from autostamp.hooks.state import StateFolder
 from autostamp.hooks.variants import Variants
+from autostamp.hooks.variants_cuda import CudaBuilder
 from autostamp.hooks.variants_cutedsl import CuteBuilder
 from autostamp.model.cubin import Instruction
 from autostamp.model.placement import Form, Placement, ReplaySet, ScheduleFeatures
@@ -68,6 +70,43 @@ def test_a_kernel_of_cuda_cpp(tmp_path, state, capsys):
     assert {form for _, form in loose.sets[0].sites} == {Form.BOTH}
     assert loose.compiles <= 1  # the sites alone are cached: only the set is new
     assert loose.digest == strict.digest
+
+
+INSTANCES = """\
+#ifdef LOGGED
+__global__ void logged(float* out) {
+  __syncthreads();
+  __syncwarp();
+  __syncthreads();
+}
+#endif
+template <typename T>
+__global__ void handshake(T* out) {
+  __shared__ T value;
+  for (int round = 0; round < 64; ++round) {
+    if (threadIdx.x == 0) value = round;
+    __syncthreads();
+    out[threadIdx.x] += value;
+    __syncthreads();
+  }
+}
+template __global__ void handshake(float*);
+template __global__ void handshake(double*);
+"""
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_the_kernel_is_one_that_is_compiled_and_an_instance_has_a_name(tmp_path, state):
+    source = tmp_path / "instances.cu"
+    source.write_text(INSTANCES)
+    words = ["nvcc", "-arch=sm_90a", "-std=c++17", str(source)]
+    # Of the source's kernels `logged` reaches most sites, and the cubin does not hold it.
+    assert "9handshakeI" in CudaBuilder(words).target().symbol
+    assert "9handshakeId" in CudaBuilder(words, "*Id*").target().symbol
+    with pytest.raises(AutostampError) as error:
+        CudaBuilder(words, "logged").target()
+    assert error.value.diagnostic.code == "AS8106"
+    assert "logged" in error.value.diagnostic.message
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")

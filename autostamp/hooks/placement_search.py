@@ -114,7 +114,9 @@ class Search:
         found: dict[str, Form] = {}
         missing: list[str] = []
         for role in dict.fromkeys(role for each in target.candidates for role in each.roles if role):
-            here = [each for each in usable if roles[each.key] == (role,) and self._is_in_loop(each)]
+            looped = [each for each in usable if roles[each.key] == (role,) and self._loops(each)]
+            # A role has a loop around its main loop, and one behind it: visited once a tile.
+            here = [each for each in looped if role in self._loops(each)] or looped
             here.sort(key=lambda each: each.features.distance)
             if here and here[0].features.distance > schedule_features.weights().free:
                 near = [each.key for each in here if each.form is Form.BOTH and each.key in waits][:ANCHOR_WAITS]
@@ -129,9 +131,10 @@ class Search:
         self.unanchored = tuple(missing)
         return found
 
-    def _is_in_loop(self, site: PlacedSite) -> bool:
+    def _loops(self, site: PlacedSite) -> frozenset[str]:
+        """The main loops that hold the site's stamps, by their roles."""
         made = self._known(_alone(site.key, site.form))
-        return made is not None and bool(made.roles)
+        return made.roles if made is not None else frozenset()
 
     def _fixed(self, anchors: Mapping[str, Form]) -> Sites:
         """The anchors, as many as are near clean together."""

@@ -13,10 +13,13 @@ REPLAYS_SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The launches of one CTA that one replay recorded. `number` is that of its set, from 1."""
+    """The launches of one CTA that one replay recorded. `number` is that of its set, from 1. `ratio` is what the set was
+    measured to take of the clean time, 0 where that is unknown.
+    """
 
     number: int
     launches: tuple[Trace, ...]
+    ratio: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

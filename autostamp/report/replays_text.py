@@ -7,10 +7,18 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from autostamp.model.placement import MARKS
+from autostamp.model.placement import MARKS, Form
 from autostamp.model.replay import Fit, ReplayedSet, Replays, SetTimes, Uncovered
 
 _MOST_MISSING: Final = 12
+
+_MEANING: Final = {
+    Form.ENTER: "waits stamped before the call alone, no stall",
+    Form.EXIT: "waits stamped after the call alone, no stall",
+    Form.CARRIED: "waits whose clock after the call was written later",
+    Form.CARRIED_EXIT: "waits stamped after the call alone, written later, no stall",
+    Form.BEFORE: "signals stamped before the call, which come no later than the warp's next record",
+}
 
 
 def replay_lines(replays: Replays) -> tuple[str, ...]:
@@ -50,9 +58,21 @@ def _lines(replays: Replays) -> Iterator[str]:
         yield f"  set {made.number}: {_set(made, replays.reference, fits.get(made.number, []))}"
     for each in replays.dropped:
         yield f"  set {each.number} is not part of it ({each.code}): {each.detail}"
+    yield from _other_forms(replays)
     yield from _missing(replays.uncovered)
     for note in replays.notes:
         yield f"  note: {note}"
+
+
+def _other_forms(replays: Replays) -> Iterator[str]:
+    """A line for each form that is not the usual one: what was measured where."""
+    places: dict[Form, dict[str, None]] = {}
+    for made in replays.sets:
+        for key, form in made.sites:
+            places.setdefault(form, {})[key.rpartition("@")[0].rpartition(":")[0]] = None
+    for form, meaning in _MEANING.items():
+        if form in places:
+            yield f"  {meaning}: {', '.join(places[form])}"
 
 
 def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:

@@ -48,6 +48,7 @@ class _Report:
 
     def document(self, **options: Any) -> dict[str, Any]:  # noqa: ANN401  # passed on
         """The report document. Raises AS7003 where the page's columns cannot hold it."""
+        from autostamp.cli.unrecorded import bounds_of
         from autostamp.report.document import document
         from autostamp.runtime.sources import original_texts
 
@@ -63,6 +64,7 @@ class _Report:
             predicted=self.predicted,
             launches=self._launches(),
             replays=self.data.replays,
+            bounds=bounds_of(self.data, self.traces),
             **options,
         )
 

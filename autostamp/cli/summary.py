@@ -39,6 +39,8 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
     from autostamp.analysis.alignment import aligned
     from autostamp.analysis.flow import explain
     from autostamp.analysis.spreads import by_kernel, launch_figures, spreads
+    from autostamp.cli.unrecorded import bounds_of
+    from autostamp.report.bounds_text import unrecorded_waits
     from autostamp.report.cost import Cost
     from autostamp.report.ctas_text import ctas_text
     from autostamp.report.launches_text import launch_lines
@@ -66,15 +68,20 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
         }
         found = {"schema_version": SCHEMA_VERSION, "kernels": kernels, "launches": launches}
         if data.replays is not None:
-            found["replays"] = replays_object(data.replays)
+            found["replays"] = replays_object(data.replays, data.manifest, bounds_of(data, traces))
         click.echo(json.dumps(found, indent=2))
         return
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else PIPE_WIDTH
     is_styled = is_terminal and "NO_COLOR" not in os.environ
-    texts = ["".join(f"{line}\n" for line in replay_lines(data.replays))] if data.replays is not None else []
+    texts = []
+    if data.replays is not None:
+        lines = replay_lines(data.replays, data.manifest, bounds_of(data, traces))
+        texts.append("".join(f"{line}\n" for line in lines))
     for of_kernel in by_kernel(timelines):
         flow, wrong = rows[id(of_kernel[0])]
+        trace_number = of_kernel[0].trace
+        missing = unrecorded_waits(data.replays, data.manifest, trace_number) if data.replays is not None else ()
         texts.append(
             as_text(
                 of_kernel[0],
@@ -86,11 +93,12 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
                 flow=flow,
                 findings=wrong,
                 cost=Cost(time_ratio=worst_ratio(data.replays)) if data.replays is not None else None,
+                notes=missing,
             )
         )
         if len(of_kernel) > 1:
             texts.append(ctas_text(of_kernel, spreads(of_kernel), top))
             figures = launch_figures(of_kernel, [rows[id(each)][0] for each in of_kernel])
-            lines = launch_lines(figures, places_of(data.manifest, of_kernel[0].trace))
-            texts += [f"{line}\n" for line in lines]
+            told = launch_lines(figures, places_of(data.manifest, of_kernel[0].trace))
+            texts += [f"{line}\n" for line in told]
     click.echo("\n".join(texts), nl=False)

@@ -14,9 +14,10 @@ from autostamp import __version__
 from autostamp.model.comparison import LaunchFigure
 from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
-from autostamp.model.replay import Replays
+from autostamp.model.replay import Bound, Replays
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Timeline
+from autostamp.report.bounds_text import unrecorded_waits
 from autostamp.report.columns import Encode, packed
 from autostamp.report.cost import Cost
 from autostamp.report.document_prediction import Predicted, prediction_object
@@ -45,6 +46,7 @@ def document(
     predicted: Mapping[int, Predicted] | None = None,
     launches: Mapping[int, Sequence[LaunchFigure]] | None = None,
     replays: Replays | None = None,
+    bounds: Sequence[Bound] = (),
     columns: Encode = packed,
     progress: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
@@ -52,8 +54,9 @@ def document(
 
     `sources` are original texts by file key (what is missing is noted), `costs` are by kernel trace, and `findings` say for each
     pair what is wrong with its records (a sentence each; empty: nothing is). `predicted` is by index of a pair, `launches`
-    (figures over several launches) by kernel trace, `replays` what a joined run says of itself. `columns` says how columns are
-    stored, `progress` is called after each timeline. Raises OverflowError where a packed column cannot hold a value.
+    (figures over several launches) by kernel trace, `replays` what a joined run says of itself, `bounds` where the stamps lie
+    that it lacks. `columns` says how columns are stored, `progress` is called after each timeline. Raises OverflowError where a
+    packed column cannot hold a value.
     """
     facts = facts or MachineFacts()
     tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})
@@ -65,7 +68,8 @@ def document(
         spread = launch_lines((launches or {}).get(timeline.trace, ()), places_of(manifest, timeline.trace))
         said = verdict(timeline, flow, manifest, facts, cost, launches=spread)
         found.append(timeline_object((timeline, flow), facts, said, cost, tables.numbers[timeline.trace], columns))
-        told += [(timeline, note) for note in dict.fromkeys((*own, *flow.notes))]
+        missing = unrecorded_waits(replays, manifest, timeline.trace) if replays is not None else ()
+        told += [(timeline, note) for note in dict.fromkeys((*missing, *own, *flow.notes))]
         progress()
     for index, prediction in sorted((predicted or {}).items()):
         found[index]["prediction"] = prediction_object(prediction, tables, columns)
@@ -80,7 +84,7 @@ def document(
         "instances": tables.instances,
         "barriers": tables.barriers,
         "timelines": found,
-        **({"replays": replays_object(replays)} if replays is not None else {}),
+        **({"replays": replays_object(replays, manifest, bounds)} if replays is not None else {}),
     }
 
 

@@ -265,6 +265,31 @@ export interface Uncovered {
     readonly code: string;
 }
 
+/** A kind of record beside a stamp that has none: each visit, or only the first or last; `trip` 1 and -1: of the loop's next trip, or the one before. */
+export interface Neighbour {
+    readonly label: string;
+    readonly file: string;
+    readonly line: number;
+    readonly kind: "enter" | "exit" | "signal";
+    readonly which: "each" | "first" | "last";
+    readonly trip: number;
+}
+
+/** Between which records a stamp lies that no replay recorded. `stamp` is `wait` or `signal`: the whole site. Cycles. */
+export interface Bound {
+    readonly key: string;
+    readonly stamp: "wait" | "signal" | "enter" | "exit";
+    readonly role: string;
+    readonly warps: readonly number[];
+    readonly before: Neighbour;
+    readonly after: Neighbour;
+    readonly count: number;
+    readonly median: number;
+    readonly p10: number;
+    readonly p90: number;
+    readonly error: number;
+}
+
 /** What a joined run says of itself. */
 export interface Replays {
     readonly reference: number;
@@ -273,6 +298,7 @@ export interface Replays {
     readonly fits: readonly Fit[];
     readonly dropped: readonly { readonly number: number; readonly code: string; readonly detail: string }[];
     readonly uncovered: readonly Uncovered[];
+    readonly bounds: readonly Bound[];
     readonly notes: readonly string[];
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { describe, describeArrow } from "../src/describe.ts";
 import { ACTIVE, BETWEEN, STALL, UNCERTAIN, type Replays } from "../src/document.ts";
 import { Names } from "../src/names.ts";
-import { headline, lineAt, setRows } from "../src/replays.ts";
+import { boundRows, headline, lineAt, setRows } from "../src/replays.ts";
 import { report, row, timeline } from "./build.ts";
 
 const plain = row(5, "mma", 100, [[0, 40, STALL, 1], [40, 90, ACTIVE, 1]]);
@@ -58,6 +58,7 @@ const said: Replays = {
     fits: [fit],
     dropped: [],
     uncovered: [],
+    bounds: [],
     notes: [],
 };
 
@@ -90,4 +91,20 @@ test("a placement's key leads to its line of the source", () => {
     assert.equal(lineAt(told, "b.py:9:5@0123"), "");
     assert.equal(lineAt(told, "other.py:2:5@0123"), "");
     assert.equal(lineAt(base, "b.py:2:5@0123"), "");
+});
+
+test("a stamp without a record stands between the records around it", () => {
+    const before = { label: "wgmma wait_group", file: "b.py", line: 1449, kind: "exit", which: "each", trip: 0 } as const;
+    const after = { label: "K consumer_wait", file: "b.py", line: 1438, kind: "enter", which: "first", trip: 1 } as const;
+    const bound = {
+        key: "b.py:2:5@0123", stamp: "exit", role: "mma", warps: [4, 5], before, after,
+        count: 30, median: 1356, p10: 1193, p90: 1510, error: 1118,
+    } as const;
+    const base = report([timeline([plain])]);
+    const [row, whole] = boundRows(base, [bound, { ...bound, stamp: "signal", role: "", warps: [4], error: 0 }]);
+    assert.deepEqual(row, [
+        "b.py:2:5", "", "exit", "mma, 2 warps", "exit of wgmma wait_group (b.py:1449)",
+        "first enter of K consumer_wait (b.py:1438, next trip)", "1,356", "1,193 to 1,510", "1,118",
+    ]);
+    assert.deepEqual([whole![2], whole![3], whole![8]], ["", "1 warp", "exact"]);
 });

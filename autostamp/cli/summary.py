@@ -40,9 +40,9 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
     from autostamp.analysis.flow import explain
     from autostamp.analysis.spreads import by_kernel, launch_figures, spreads
     from autostamp.cli.unrecorded import bounds_of
-    from autostamp.report.bounds_text import unrecorded_waits
     from autostamp.report.cost import Cost
     from autostamp.report.ctas_text import ctas_text
+    from autostamp.report.joined_notes import unrecorded_waits
     from autostamp.report.launches_text import launch_lines
     from autostamp.report.places import places_of
     from autostamp.report.replays_text import replay_lines, replays_object, worst_ratio

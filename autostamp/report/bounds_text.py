@@ -6,15 +6,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from autostamp.model.manifest import Manifest
-from autostamp.model.placement import key_at
-from autostamp.model.replay import Bound, Neighbour, Replays
-from autostamp.model.sync import Kind
+from autostamp.model.replay import Bound, Neighbour
 from autostamp.report.places import Place, places_of
 from autostamp.report.verdict_words import count_of
 
 _LONGEST: Final = 48
 """Characters of a call's text."""
-_MOST_NAMED: Final = 6
 
 
 def text_at(manifest: Manifest, key: str) -> str:
@@ -30,28 +27,6 @@ def text_at(manifest: Manifest, key: str) -> str:
                     text = " ".join(call.split())
                     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
     return ""
-
-
-def unrecorded_waits(replays: Replays, manifest: Manifest, trace: int) -> tuple[str, ...]:
-    """A sentence on the waits of a kernel trace that have no stall because stamps are missing; none where all have one."""
-    waits = {
-        key_at(file.path, file.key, skip) for file in manifest.files for skip in file.skips if skip.kind is Kind.WAIT
-    }
-    where = [each.key.rpartition("@")[0].rpartition(":")[0] for each in replays.uncovered if each.key in waits]
-    for kernel in manifest.traces:
-        if kernel.number == trace:
-            places = places_of(manifest, trace)
-            halves = [
-                row for row in kernel.instances if row.kind == Kind.WAIT and bool(row.enter) is not bool(row.exit)
-            ]
-            where += [places[row.number].where for row in halves]
-    named = list(dict.fromkeys(where))
-    if not named:
-        return ()
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    listed = ", ".join(named[:_MOST_NAMED]) + more
-    said = f"{count_of(len(named), 'wait')} without both stamps: what is waited there counts as active"
-    return (f"{said}, here and on the critical path ({listed})",)
 
 
 def bound_line(bound: Bound, manifest: Manifest) -> str:

@@ -17,12 +17,12 @@ from autostamp.model.manifest import Manifest
 from autostamp.model.replay import Bound, Replays
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Timeline
-from autostamp.report.bounds_text import unrecorded_waits
 from autostamp.report.columns import Encode, packed
 from autostamp.report.cost import Cost
 from autostamp.report.document_prediction import Predicted, prediction_object
 from autostamp.report.document_tables import Tables, tables_of
 from autostamp.report.document_timeline import timeline_object
+from autostamp.report.joined_notes import split_waits, unrecorded_waits
 from autostamp.report.launches_text import launch_lines
 from autostamp.report.notes import loud_notes, placed_notes
 from autostamp.report.places import places_of
@@ -62,13 +62,14 @@ def document(
     tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})
     found: list[dict[str, Any]] = []
     told: list[tuple[Timeline, str]] = []
+    joined = _joined_notes([timeline for timeline, _ in pairs], manifest, replays)
     for index, (timeline, flow) in enumerate(pairs):
-        own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest))
+        own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest, with_split=False))
         cost = (costs or {}).get(timeline.trace, Cost())
         spread = launch_lines((launches or {}).get(timeline.trace, ()), places_of(manifest, timeline.trace))
         said = verdict(timeline, flow, manifest, facts, cost, launches=spread)
         found.append(timeline_object((timeline, flow), facts, said, cost, tables.numbers[timeline.trace], columns))
-        missing = unrecorded_waits(replays, manifest, timeline.trace) if replays is not None else ()
+        missing = joined[timeline.trace]
         told += [(timeline, note) for note in dict.fromkeys((*missing, *own, *flow.notes))]
         progress()
     for index, prediction in sorted((predicted or {}).items()):
@@ -86,6 +87,18 @@ def document(
         "timelines": found,
         **({"replays": replays_object(replays, manifest, bounds)} if replays is not None else {}),
     }
+
+
+def _joined_notes(
+    timelines: Sequence[Timeline], manifest: Manifest, replays: Replays | None
+) -> dict[int, tuple[str, ...]]:
+    """By kernel trace: the waits of a joined run whose stall is not known, or not well, over all its timelines."""
+    found = {}
+    for trace in dict.fromkeys(timeline.trace for timeline in timelines):
+        own = [timeline for timeline in timelines if timeline.trace == trace]
+        missing = unrecorded_waits(replays, manifest, trace) if replays is not None else ()
+        found[trace] = (*missing, *split_waits(own, places_of(manifest, trace)))
+    return found
 
 
 def title_of(timelines: Sequence[Timeline], facts: MachineFacts) -> str:

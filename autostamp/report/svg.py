@@ -36,13 +36,14 @@ def timeline_svg(
     window: tuple[int | None, int | None] = (None, None),
     flows: Sequence[Flow] = (),
     axis_of: Mapping[int, int] | None = None,
+    remarks: Mapping[int, Sequence[str]] | None = None,
 ) -> str:
     """The picture of `timelines`, one below the other, as the text of an SVG file.
 
     `window` bounds the cycles that are drawn (None: the kernel's own begin or end); what reaches beyond is cut. `flows`
     are those of the timelines, in their order (empty: no arrows). `axis_of`: by the place of a timeline that of another one,
-    whose cycles it is drawn over. Raises ValueError for a window that leaves nothing of any timeline. A timeline that lies
-    outside it is left out.
+    whose cycles it is drawn over. `remarks` are sentences for below the picture, by kernel trace. Raises ValueError for a
+    window that leaves nothing of any timeline. A timeline that lies outside it is left out.
     """
     parts: list[str] = []
     y = 0.0
@@ -53,7 +54,8 @@ def timeline_svg(
         if shown is None:
             continue
         flow = flows[index] if flows else None
-        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), (shown, axis_like), y)
+        said = (remarks or {}).get(timeline.trace, ())
+        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), (shown, axis_like), y, said)
         parts += panel
         names.append(timeline.kernel)
         y += _PANEL_GAP
@@ -86,6 +88,7 @@ def _panel(
     facts: MachineFacts,
     over: tuple[tuple[int, int], Timeline],
     top: float,
+    remarks: Sequence[str],
 ) -> tuple[list[str], float]:
     """The elements of one timeline and the pixel row where they end. `over` are cycles, and the timeline whose axis they are."""
     timeline, flow = pair
@@ -100,7 +103,7 @@ def _panel(
     drawn = arrows_of(flow, layout, labels)
     parts += [*drawn.elements, *axis(layout, mhz)]
     y = layout.bottom + AXIS + (AXIS if mhz else 0)
-    for lines in (legend(layout, labels, WIDTH), notes(timeline, layout, labels, WIDTH, drawn.note)):
+    for lines in (legend(layout, labels, WIDTH), notes(timeline, layout, labels, WIDTH, drawn.note, remarks)):
         placed, height = lines
         parts.append(f'<g transform="translate(0 {figure(y)})">{"".join(placed)}</g>')
         y += height

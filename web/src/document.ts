@@ -115,6 +115,12 @@ export const INFERRED = 2;
 export const BETWEEN = 4;
 export const UNCERTAIN = 8;
 
+/** True for a wait of a joined run whose length is no more than it may be off by: it may be no stall at all. */
+export function isDrowned({ state, start, end, length_error: errors }: Spans, span: number): boolean {
+    const error = errors?.[span] ?? 0;
+    return state[span] !== ACTIVE && error > 0 && error >= end[span]! - start[span]!;
+}
+
 export interface Causes {
     readonly ending: Column;
     readonly arrow: Column;

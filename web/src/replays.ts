@@ -99,14 +99,16 @@ export function boundRows(report: Report, bounds: readonly Bound[]): string[][] 
         const warps = `${figure(each.warps.length)} warp${each.warps.length === 1 ? "" : "s"}`;
         const stated = each.error ? figure(each.error) : "exact";
         const site = [each.key.replace(/@.*$/, ""), lineAt(report, each.key), stamp, each.role ? `${each.role}, ${warps}` : warps];
-        return [...site, named(each.before), named(each.after), figure(each.median), `${figure(each.p10)} to ${figure(each.p90)}`, stated];
+        const own = each.key.replace(/:.*$/, "");
+        return [...site, named(each.before, own), named(each.after, own), figure(each.median), `${figure(each.p10)} to ${figure(each.p90)}`, stated];
     });
 }
 
-function named({ label, file, line, kind, which, trip }: Neighbour): string {
+/** The record with its line; the file only where it is another than the site's `own`. */
+function named({ label, file, line, kind, which, trip }: Neighbour, own: string): string {
     const what = `${which === "each" ? "" : `${which} `}${kind === "signal" ? "" : `${kind} of `}${label}`;
     const lap = trip > 0 ? ", next trip" : trip < 0 ? ", trip before" : "";
-    return `${what} (${file}:${line}${lap})`;
+    return `${what} (${file === own ? "line " : `${file}:`}${line}${lap})`;
 }
 
 function boundsTable(report: Report, bounds: readonly Bound[]): HTMLElement {

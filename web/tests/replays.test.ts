@@ -95,7 +95,7 @@ test("a placement's key leads to its line of the source", () => {
 
 test("a stamp without a record stands between the records around it", () => {
     const before = { label: "wgmma wait_group", file: "b.py", line: 1449, kind: "exit", which: "each", trip: 0 } as const;
-    const after = { label: "K consumer_wait", file: "b.py", line: 1438, kind: "enter", which: "first", trip: 1 } as const;
+    const after = { label: "K consumer_wait", file: "c.py", line: 1438, kind: "enter", which: "first", trip: 1 } as const;
     const bound = {
         key: "b.py:2:5@0123", stamp: "exit", role: "mma", warps: [4, 5], before, after,
         count: 30, median: 1356, p10: 1193, p90: 1510, error: 1118,
@@ -103,8 +103,8 @@ test("a stamp without a record stands between the records around it", () => {
     const base = report([timeline([plain])]);
     const [row, whole] = boundRows(base, [bound, { ...bound, stamp: "signal", role: "", warps: [4], error: 0 }]);
     assert.deepEqual(row, [
-        "b.py:2:5", "", "exit", "mma, 2 warps", "exit of wgmma wait_group (b.py:1449)",
-        "first enter of K consumer_wait (b.py:1438, next trip)", "1,356", "1,193 to 1,510", "1,118",
+        "b.py:2:5", "", "exit", "mma, 2 warps", "exit of wgmma wait_group (line 1449)",
+        "first enter of K consumer_wait (c.py:1438, next trip)", "1,356", "1,193 to 1,510", "1,118",
     ]);
     assert.deepEqual([whole![2], whole![3], whole![8]], ["", "1 warp", "exact"]);
 });

@@ -42,7 +42,7 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
     from autostamp.cli.unrecorded import bounds_of
     from autostamp.report.cost import Cost
     from autostamp.report.ctas_text import ctas_text
-    from autostamp.report.joined_notes import unrecorded_waits
+    from autostamp.report.joined_notes import caveat, unrecorded_waits
     from autostamp.report.launches_text import launch_lines
     from autostamp.report.places import places_of
     from autostamp.report.replays_text import replay_lines, replays_object, worst_ratio
@@ -94,6 +94,7 @@ def command(run: Path, kernel: re.Pattern[str] | None, trace: int | None, top: i
                 findings=wrong,
                 cost=Cost(time_ratio=worst_ratio(data.replays)) if data.replays is not None else None,
                 notes=missing,
+                caveat=caveat(data.replays, data.manifest, trace_number),
             )
         )
         if len(of_kernel) > 1:

@@ -22,7 +22,7 @@ from autostamp.report.cost import Cost
 from autostamp.report.document_prediction import Predicted, prediction_object
 from autostamp.report.document_tables import Tables, tables_of
 from autostamp.report.document_timeline import timeline_object
-from autostamp.report.joined_notes import split_waits, unrecorded_waits
+from autostamp.report.joined_notes import caveat, split_waits, unrecorded_waits
 from autostamp.report.launches_text import launch_lines
 from autostamp.report.notes import loud_notes, placed_notes
 from autostamp.report.places import places_of
@@ -67,7 +67,9 @@ def document(
         own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest, with_split=False))
         cost = (costs or {}).get(timeline.trace, Cost())
         spread = launch_lines((launches or {}).get(timeline.trace, ()), places_of(manifest, timeline.trace))
-        said = verdict(timeline, flow, manifest, facts, cost, launches=spread)
+        said = verdict(
+            timeline, flow, manifest, facts, cost, launches=spread, caveat=caveat(replays, manifest, timeline.trace)
+        )
         found.append(timeline_object((timeline, flow), facts, said, cost, tables.numbers[timeline.trace], columns))
         missing = joined[timeline.trace]
         told += [(timeline, note) for note in dict.fromkeys((*missing, *own, *flow.notes))]

@@ -20,6 +20,22 @@ _MOST_NAMED: Final = 6
 
 def unrecorded_waits(replays: Replays, manifest: Manifest, trace: int) -> tuple[str, ...]:
     """A sentence on the waits of a kernel trace that have no stall because stamps are missing; none where all have one."""
+    named = _unrecorded(replays, manifest, trace)
+    if not named:
+        return ()
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    listed = ", ".join(named[:_MOST_NAMED]) + more
+    said = f"{count_of(len(named), 'wait')} without both stamps: what is waited there shows as active or untracked"
+    return (f"{said}, here and on the critical path ({listed})",)
+
+
+def caveat(replays: Replays | None, manifest: Manifest, trace: int) -> str:
+    """The same in a few words, for a headline; empty where every wait has a stall, and of a run that was not joined."""
+    count = len(_unrecorded(replays, manifest, trace)) if replays is not None else 0
+    return f"{count_of(count, 'wait')} not recorded" if count else ""
+
+
+def _unrecorded(replays: Replays, manifest: Manifest, trace: int) -> list[str]:
     waits = {
         key_at(file.path, file.key, skip) for file in manifest.files for skip in file.skips if skip.kind is Kind.WAIT
     }
@@ -31,13 +47,7 @@ def unrecorded_waits(replays: Replays, manifest: Manifest, trace: int) -> tuple[
                 row for row in kernel.instances if row.kind == Kind.WAIT and bool(row.enter) is not bool(row.exit)
             ]
             where += [places[row.number].where for row in halves]
-    named = list(dict.fromkeys(where))
-    if not named:
-        return ()
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    listed = ", ".join(named[:_MOST_NAMED]) + more
-    said = f"{count_of(len(named), 'wait')} without both stamps: what is waited there counts as active"
-    return (f"{said}, here and on the critical path ({listed})",)
+    return list(dict.fromkeys(where))
 
 
 def split_waits(timelines: Iterable[Timeline], places: Mapping[int, Place]) -> Iterator[str]:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from autostamp.analysis import analyse
+from autostamp.analysis.flow import explain
 from autostamp.model.placement import key_at
 from autostamp.model.replay import Uncovered
 from autostamp.model.sync import Kind
 from autostamp.model.timeline import State, Timeline
-from autostamp.report.joined_notes import split_waits, unrecorded_waits
+from autostamp.report.joined_notes import caveat, split_waits, unrecorded_waits
 from autostamp.report.places import places_of
 from autostamp.report.svg import timeline_svg
 from autostamp.runtime.store import RunData, load_run
@@ -70,4 +71,25 @@ def test_waits_without_a_stall_are_named_and_signals_are_not():
     (said,) = unrecorded_waits(replace(data.replays, uncovered=left), data.manifest, 0)
     assert said.startswith("1 wait without both stamps: ")
     assert said.endswith(f"(flash_bwd_sm90.py:{wait.span.line})")
-    assert unrecorded_waits(replace(data.replays, uncovered=left[1:]), data.manifest, 0) == ()
+    assert caveat(replace(data.replays, uncovered=left), data.manifest, 0) == "1 wait not recorded"
+    none = replace(data.replays, uncovered=left[1:])
+    assert unrecorded_waits(none, data.manifest, 0) == ()
+    assert caveat(none, data.manifest, 0) == caveat(None, data.manifest, 0) == ""
+
+
+def test_an_arrow_whose_ends_are_closer_than_their_error_is_faint():
+    data = load_run(RUN)
+    timeline = analyse(data.recorded[0])
+    flow = explain(data.recorded[0], timeline)
+    arrow = next(each for each in flow.arrows if each.wait.cycles > each.signal.cycles + 1)
+    apart = arrow.wait.cycles - arrow.signal.cycles
+    window = (arrow.signal.cycles - 10, arrow.wait.cycles + 10)
+    for error, is_uncertain, is_faint in (
+        (0, False, False),
+        (apart - 1, False, False),
+        (apart, False, True),
+        (0, True, True),
+    ):
+        one = replace(flow, arrows=(arrow._replace(error=error, is_uncertain=is_uncertain),))
+        drawn = timeline_svg([replace(timeline)], data.manifest, None, window, [one])
+        assert ('<g opacity="0.4"><title>' in drawn and "Faint: another arrival" in drawn) is is_faint

@@ -115,6 +115,12 @@ export const INFERRED = 2;
 export const BETWEEN = 4;
 export const UNCERTAIN = 8;
 
+/** True for an arrow of a joined run that may start at another arrival, or whose ends are closer than they may be off by. */
+export function isFaint({ flags, error, from, to }: Arrows, arrow: number): boolean {
+    const off = error?.[arrow] ?? 0;
+    return (flags[arrow]! & UNCERTAIN) > 0 || (off > 0 && off >= Math.abs(to[arrow]! - from[arrow]!));
+}
+
 /** True for a wait of a joined run whose length is no more than it may be off by: it may be no stall at all. */
 export function isDrowned({ state, start, end, length_error: errors }: Spans, span: number): boolean {
     const error = errors?.[span] ?? 0;

@@ -37,7 +37,7 @@ export function legend(names: Names, view: View, palette: Palette): HTMLElement[
         items.push(item(line(palette, [1.5, 3]), "asynchronous", "", "dotted at the start: lands later than it was issued"));
     }
     if (view.report.replays) {
-        items.push(item(line(palette, [], 0.35), "uncertain", "", "faint: another arrival may have been the last, by the errors of the ends"));
+        items.push(item(line(palette, [], 0.35), "uncertain", "", "faint: by the errors of its ends another arrival may have been the last, or they are closer than they may be off by"));
         items.push(item(hatched(palette, 0, true), "faint, \u00b1: may be none", "", "a wait whose two stamps are of two replays: its length and what that may be off by; faint where it is no longer than that"));
     }
     return items;

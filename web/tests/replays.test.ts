@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { describe, describeArrow } from "../src/describe.ts";
-import { ACTIVE, BETWEEN, STALL, UNCERTAIN, type Replays } from "../src/document.ts";
+import { ACTIVE, BETWEEN, isDrowned, isFaint, STALL, UNCERTAIN, type Replays } from "../src/document.ts";
 import { Names } from "../src/names.ts";
 import { boundRows, headline, lineAt, setRows } from "../src/replays.ts";
 import { report, row, timeline } from "./build.ts";
@@ -107,4 +107,14 @@ test("a stamp without a record stands between the records around it", () => {
         "first enter of K consumer_wait (c.py:1438, next trip)", "1,356", "1,193 to 1,510", "1,118",
     ]);
     assert.deepEqual([whole![2], whole![3], whole![8]], ["", "1 warp", "exact"]);
+});
+
+test("what is no longer than its error is faint", () => {
+    const base = timeline([plain, row(0, "load", 100, [])], [[1, 30, 0, 40]]);
+    const faint = (flags: number, error: number) => isFaint({ ...base.arrows, flags: Int32Array.from([flags]), error: Int32Array.from([error]) }, 0);
+    assert.deepEqual([faint(0, 0), faint(BETWEEN, 9), faint(BETWEEN, 10), faint(UNCERTAIN, 0)], [false, false, true, true]);
+    assert.equal(isFaint(base.arrows, 0), false);
+    // Spans of 40 and 50 cycles; only waits can be none.
+    const drowned = (error: number) => [0, 1].map((span) => isDrowned({ ...plain.spans, length_error: Int32Array.from([error, error]) }, span));
+    assert.deepEqual([drowned(39), drowned(60)], [[false, false], [true, false]]);
 });

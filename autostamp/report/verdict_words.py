@@ -20,11 +20,11 @@ class Words:
         self._mhz = mhz
 
     def barrier(self, number: int, side: str) -> str:
-        """`K empty`: the barrier, and its side where it has two, unless its name ends in it. Without a name the side."""
+        """`K empty`: the barrier, and its side where it has two, unless its name says it. Without a name the side."""
         name = self._barriers.get(number, "")
         if not name:
             return side or "an unnamed barrier"
-        is_said = re.split(r"\W", name)[-1].lower() == side
+        is_said = [word for word in re.findall("[a-z]+", name.lower()) if word in _TWO_SIDED] == [side]
         return f"{name} {side}" if side in _TWO_SIDED and not is_said else name
 
     def place(self, instance: int) -> Place:

@@ -191,8 +191,9 @@ def test_verdicts_of_recorded_runs_fit_on_one_screen(run):
     assert "records lost: none" in lines
 
 
-def test_a_side_that_the_name_ends_in_is_not_said_again():
-    words = Words({}, {1: "full", 2: "smem.full", 3: "full/empty", 4: "K", 5: "fullness"}, 0.0)
-    said = [words.barrier(number, "full") for number in range(6)]
-    assert said == ["full", "full", "smem.full", "full/empty full", "K full", "fullness full"]
+def test_a_side_that_the_name_says_is_not_said_again():
+    words = Words({}, {1: "full", 2: "smem.full", 3: "full/empty", 4: "K", 5: "fullness", 6: "full_bar"}, 0.0)
+    said = [words.barrier(number, "full") for number in range(7)]
+    assert said == ["full", "full", "smem.full", "full/empty full", "K full", "fullness full", "full_bar"]
     assert words.barrier(1, "empty") == "full empty"
+    assert words.barrier(3, "empty") == "full/empty empty"

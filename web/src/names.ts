@@ -73,11 +73,12 @@ export class Names {
         return this.barriers.get(number)?.label || SIDES[side] || side || "unnamed barrier";
     }
 
-    /** `K empty`: the barrier, and its side where it has two, unless that is its name's last word. */
+    /** `K empty`: the barrier, and its side where it has two, unless its name says it. */
     sided(number: number, side: string): string {
         const name = this.barrier(number, side);
-        const isSaid = name.split(/\W/).at(-1)?.toLowerCase() === side;
-        return (side === "full" || side === "empty") && !isSaid ? `${name} ${side}` : name;
+        const isSide = (word: string): boolean => word === "full" || word === "empty";
+        const said = (name.toLowerCase().match(/[a-z]+/g) ?? []).filter(isSide);
+        return isSide(side) && said.join() !== side ? `${name} ${side}` : name;
     }
 
     /** The declared depth of an instance's ring, 0: unknown or no ring. */

@@ -49,6 +49,10 @@ from benchmarks.overhead_resources import resources_of
 from benchmarks.overhead_statistics import Comparison, compare, table
 from benchmarks.overhead_timing import Result, compile_both, measure, say
 
+ROUNDS = 100
+PROGRAM_ROUNDS = 4
+"""Of programs: each time is a run of its own, so 100 rounds of the bundled ones would take half an hour."""
+
 COMPILE_ONLY = {
     "CUTE_DSL_ARCH": "sm_90a",
     "FLASH_ATTENTION_ARCH": "sm_90",
@@ -102,7 +106,8 @@ def _run_bundled(options: argparse.Namespace) -> int:
 
 
 def _run_programs(programs: Sequence[overhead_programs.Program], options: argparse.Namespace) -> int:
-    results = [overhead_programs.measure(program, options.rounds) for program in programs]
+    rounds = options.rounds or PROGRAM_ROUNDS
+    results = [overhead_programs.measure(program, rounds) for program in programs]
     gpu = ", ".join(found.name for found in devices.find_gpus()[0][:1])
     print(report(gpu, results, []))
     _show_beside(options, results)
@@ -112,7 +117,7 @@ def _run_programs(programs: Sequence[overhead_programs.Program], options: argpar
 
 def _run_replays(options: argparse.Namespace) -> int:
     words = [word for name in options.case for word in ("--case", name)]
-    words += ["--rounds", str(options.rounds), "--capacity", str(options.capacity)]
+    words += ["--rounds", str(options.rounds or ROUNDS), "--capacity", str(options.capacity)]
     words += ["--no-stage"] if options.no_stage else []
     replays = overhead_replays.measure(options.placement, words)
     print(overhead_replays.report(replays))
@@ -183,7 +188,7 @@ def _guarded(case: Case, builds: Builds, options: argparse.Namespace) -> Result:
     builds.case = case.name
     try:
         if isinstance(builds.memory, TorchMemory):
-            measure(case, builds, builds.memory, options.rounds, result)
+            measure(case, builds, builds.memory, options.rounds or ROUNDS, result)
         else:
             compile_both(case, builds)
     except Exception as error:  # one kernel that cannot run here must not hide the others
@@ -270,7 +275,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     parser.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose name holds it")
     parser.add_argument("--list", action="store_true", help="print the names of the cases and do nothing")
-    parser.add_argument("--rounds", type=int, default=100, help="A/B/B/A rounds of each case (default %(default)s)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        metavar="N",
+        help=f"A/B/B/A rounds of each case (default {ROUNDS}; of programs {PROGRAM_ROUNDS}: a round is four runs, about 2 s)",
+    )
     parser.add_argument(
         "--program", action="append", type=overhead_programs.Program.of, metavar="NAME=CLEAN,STAMPED[,ARGUMENT...]"
     )

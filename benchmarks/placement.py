@@ -24,6 +24,10 @@ from autostamp.passes.schedule_features import Parts, Weights, weights
 RESULTS = Path(__file__).parent / "results" / "placement_h200.json"
 LATER = tuple(RESULTS.with_name(f"placement_{name}_h200.json") for name in ("forms", "sets"))
 """Measured after the weights were fitted, of the same kernel: in no fit."""
+CUDA = RESULTS.with_name("placement_cuda_h200.json")
+"""Sets of stamps of CUDA C++ kernels that `autostamp run --replay` tried, by kernel and shape: in no fit."""
+FEW = 4
+"""Of fewer variants a rank correlation says nothing."""
 HELD_OUT = 3
 """Every third pair, in the order in which they were measured, is held out of the fit."""
 
@@ -85,6 +89,39 @@ def show_all(distances: Values, costs: Values, by: Weights) -> None:
     print(f"all {len(every[0])} variants measured: rank correlation {spearman(*every):.3f}")
 
 
+def cuda(by: Weights) -> list[tuple[str, Values, Values]]:
+    """(case, distances, costs) of the CUDA C++ kernels."""
+    cases = json.loads(CUDA.read_text(encoding="utf-8"))["cases"]
+    return [
+        (
+            f"{case['kernel']}, {case['shape']}",
+            np.array([parts_of(pair).distance(by) for pair in case["pairs"]]),
+            np.array([pair["ratio"] - 1 for pair in case["pairs"]]),
+        )
+        for case in cases
+    ]
+
+
+def show_cuda(distances: Values, costs: Values, by: Weights) -> None:
+    """Rank correlations of each CUDA C++ kernel, of all of them, and of all with the pairs of CuTe-DSL that are given."""
+    cases = cuda(by)
+    for name, far, cost in cases:
+        ranked = f"{spearman(far, cost):.3f}" if len(far) >= FEW and far.std() and cost.std() else "too few"
+        print(
+            f"{name}: {len(far)} variants, rank correlation {ranked}; distances to {far.max():.3f},"
+            f" measured {1 + cost.min():.3f} to {1 + cost.max():.3f}"
+        )
+    far, cost = (np.concatenate([case[at] for case in cases]) for at in (1, 2))
+    print(f"CUDA C++: {len(far)} variants, rank correlation {spearman(far, cost):.3f}")
+    print(
+        f"  measured less predicted: median {np.median(cost - far):.3f}, {(cost - far).min():.3f} to {(cost - far).max():.3f}"
+    )
+    wrong = int(((far > by.near_clean) != (cost > by.near_clean)).sum())
+    print(f"  on the wrong side of {by.near_clean:g}: {wrong}")
+    far, cost = np.concatenate([far, distances]), np.concatenate([cost, costs])
+    print(f"both languages: {len(far)} variants, rank correlation {spearman(far, cost):.3f}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, nargs="?", default=RESULTS)
@@ -119,6 +156,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{name} alone: {spearman(np.array([pair[name] for pair in pairs]), costs):.3f}")
     if options.results == RESULTS:
         show_all(distances, costs, by)
+        new = later(by)
+        show_cuda(
+            np.concatenate([distances, [each[1] for each in new]]),
+            np.concatenate([costs, [each[2] - 1 for each in new]]),
+            by,
+        )
     return 0
 
 

@@ -89,14 +89,15 @@ _OPTIONS: Final = (
         type=click.IntRange(1, 64),
         default=1,
         show_default=True,
-        help="Replay: start Python programs so many at a time. They compile side by side; launches wait for their turn.",
+        help="Replay: start Python programs so many at a time; they compile side by side, and launches wait for their turn. "
+        "Or run so many --build commands at a time.",
     ),
     click.option(
         "--build",
         default="",
         metavar="COMMAND",
-        help="Replay, CUDA C++: builds the program with autostamp nvcc before each run. Without, {set} in the command "
-        "line stands for the set's number (0: clean) in the names of programs that were built beforehand.",
+        help="Replay, CUDA C++: builds the program with autostamp nvcc. With {set} (the set's number, 0: clean) here and in "
+        "the program's name each set is built once, else before each run. Without --build, {set} names programs that are there.",
     ),
 )
 
@@ -152,7 +153,8 @@ class ReplayChoices:
     ) -> Program:
         """The program to run. `words` are the interpreter with its flags (none: a native program) and the rest.
 
-        Raises AS9001 for a pattern without a group, and for --build with a Python program.
+        Raises AS9001 for a pattern without a group, for --build with a Python program, and where `{set}` is in one of --build
+        and the program's name alone.
         """
         from autostamp.cli import config
         from autostamp.hooks.native import NativeOptions
@@ -169,6 +171,10 @@ class ReplayChoices:
             raise AutostampError.of("AS9001", detail=f"--time {self.time!r} has no group for the number")
         if python and self.build:
             raise AutostampError.of("AS9001", detail="--build: kernels of a Python program are compiled when it runs")
+        if self.build and any("{set}" in word for word in arguments) != ("{set}" in self.build):
+            raise AutostampError.of(
+                "AS9001", detail="{set}: --build and the program's name must both have it, or neither"
+            )
         options = NativeOptions(record, native.launch, native.kernel, native.is_mapped, native.manifests)
         return Program(
             tuple(python),

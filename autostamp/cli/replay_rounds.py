@@ -15,6 +15,7 @@ import click
 
 if TYPE_CHECKING:
     from autostamp.analysis.replay_sets import Trial
+    from autostamp.hooks.replay_builds import Builds
     from autostamp.hooks.replay_program import Early, Outcome, Program
     from autostamp.model.placement import Placement
     from autostamp.model.replay import SetTimes
@@ -44,12 +45,15 @@ class Rounds:
     """Runs sets of a placement. `ran` has every set that was run by its number; `unsteady` whether clean results differed."""
 
     def __init__(self, program: Program, placement: Placement, folder: Path, jobs: int, *, quiet: bool) -> None:
+        from autostamp.hooks.replay_builds import Builds
+
         self._program = program
         self._placement = placement
         self._folder = folder
         self._jobs = jobs
         self._quiet = quiet
         self._count = 0
+        self._builds = Builds(program, folder / "builds", jobs)
         self.ran: dict[int, Ran] = {}
         self.clean: list[Outcome] = []
         self.unsteady = False
@@ -70,7 +74,9 @@ class Rounds:
         order = _order([trial.number for trial in trials], times)
         ends: dict[int, list[Callable[[], Outcome]]] = {number: [] for number in order}
         sizes = {trial.number: len(trial.sites) for trial in trials}
-        with _Queue(self._program, placement, self._folder / f"round_{self._count}", order, self._jobs) as queue:
+        self._build(placement, order)
+        folder = self._folder / f"round_{self._count}"
+        with _Queue(self._program, placement, folder, order, self._jobs, self._builds) as queue:
             for at, number in enumerate(order):
                 known = ends[number]
                 if known and (known[0]().status or known[0]().fault):
@@ -87,6 +93,14 @@ class Rounds:
         for trial in trials:
             self._keep(trial, clean, outcomes[trial.number])
         return 0
+
+    def _build(self, placement: Placement, order: Sequence[int]) -> None:
+        """Have every set built that is not yet, side by side, where its program has a name of its own."""
+        missing = self._builds.missing(order)
+        if missing and not self._quiet:
+            count = f"{len(missing)} programs" if len(missing) > 1 else "a program"
+            click.echo(f"autostamp: build {count}, up to {self._jobs} at a time", err=True)
+        self._builds.prepare(placement, missing)
 
     def _say(self, number: int, sizes: dict[int, int]) -> None:
         """What is being run now."""
@@ -139,12 +153,15 @@ def _order(there: Sequence[int], times: int) -> list[int]:
 class _Queue:
     """The runs of one round in their order, each started up to `jobs` - 1 turns ahead."""
 
-    def __init__(self, program: Program, placement: Placement, folder: Path, order: Sequence[int], jobs: int) -> None:
+    def __init__(
+        self, program: Program, placement: Placement, folder: Path, order: Sequence[int], jobs: int, builds: Builds
+    ) -> None:
         self._program = program
         self._placement = placement
         self._folder = folder
         self._order = order
         self._jobs = jobs
+        self._builds = builds
         self._early: dict[int, Early | None] = {}
 
     def __enter__(self) -> Self:
@@ -169,6 +186,9 @@ class _Queue:
         number, place = self._order[at], self._place(at)
         early = self._early.get(at)
         if early is None:
+            failed = self._builds.ready(self._placement, number)
+            if failed is not None:
+                return lambda: failed
             outcome = replay_program.replay(self._program, self._placement, number, place)
             return lambda: outcome
         results = early.take_turn(self._program)

@@ -140,7 +140,9 @@ class Search:
         found: dict[str, Form] = {}
         missing: list[str] = []
         for role in dict.fromkeys(role for each in target.candidates for role in each.roles if role):
-            here = [each for each in usable if roles[each.key] == (role,) and self._is_in_loop(each)]
+            looped = [each for each in usable if roles[each.key] == (role,) and each.loops]
+            # A role has a loop around its main loop, and one behind it: visited once a tile.
+            here = [each for each in looped if role in each.loops] or looped
             here.sort(key=lambda each: each.features.distance)
             if here and not self._is_free(here[0]):
                 near = [each.key for each in here if each.form is Form.BOTH and each.key in waits][:ANCHOR_WAITS]
@@ -154,9 +156,6 @@ class Search:
                 missing.append(role)
         self.unanchored = tuple(missing)
         return found
-
-    def _is_in_loop(self, site: PlacedSite) -> bool:
-        return bool(site.loops)
 
     def _is_free(self, site: PlacedSite) -> bool:
         """Whether a site does no more than any stamp does."""
@@ -174,7 +173,7 @@ class Search:
                 kept |= site
         if self.floor:  # what moves the schedule as the least stamp does need not cost as little
             return kept
-        return self._grown(kept, [each for each in usable if self._is_free(each) and self._is_in_loop(each)])
+        return self._grown(kept, [each for each in usable if self._is_free(each) and each.loops])
 
     def _base(self, usable: Sequence[PlacedSite], fixed: Sites) -> Sites:
         """The anchors with the sites that are free alone, as many as are near clean together and cost no more than they do."""

@@ -24,7 +24,7 @@ from autostamp.hooks.native import run as run_native
 from autostamp.hooks.program import Config, Report
 from autostamp.model.options import InstrumentOptions, RecordOptions, Selection
 from autostamp.model.placement import Placement
-from autostamp.runtime.placement_file import selection_of, write_placement
+from autostamp.runtime.placement_file import selection_of
 
 CLEAN: Final = 0
 """The set without a site."""
@@ -37,7 +37,8 @@ class Program:
     """What is run. `python` is the interpreter with its flags, empty for a native program, whose `words` may hold `{set}`.
 
     `build` is a shell command that builds a native program with the set that AUTOSTAMP_PLACEMENT and AUTOSTAMP_SET name, and
-    with none where AUTOSTAMP is 0. `results` are files that the program writes, `time` finds the microseconds that it prints.
+    with none where AUTOSTAMP is 0 (`hooks.replay_builds`); it may hold `{set}` where `words` do. `results` are files that the
+    program writes, `time` finds the microseconds that it prints.
     """
 
     python: tuple[str, ...]
@@ -127,13 +128,14 @@ def start_early(program: Program, placement: Placement, number: int, folder: Pat
 def replay(program: Program, placement: Placement, number: int, folder: Path) -> Outcome:
     """Run the program with set `number` of the placement (CLEAN: none), and keep its records in `folder`.
 
-    Raises AS5007 when it cannot be started. Its own stdout goes to stderr: the results of several runs are not the command's.
+    A native program is there: built with that set. Raises AS5007 when it cannot be started. Its own stdout goes to stderr: the
+    results of several runs are not the command's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for path in program.results:
         path.unlink(missing_ok=True)
     if not program.python:
-        return _native(program, placement, number, folder)
+        return _native(program, number, folder)
     words = _python_words(program, placement, number, folder, None)
     status, text = _printed(words, {**os.environ, **caches.switched_off()})
     return _outcome(program, number, folder, status, text)
@@ -170,17 +172,7 @@ def _outcome(program: Program, number: int, folder: Path, status: int, text: str
 _NO_RECORDS: Final = ("AS5003", "AS5001", "AS5008", "AS5010", "AS5011", "AS6002")
 
 
-def _native(program: Program, placement: Placement, number: int, folder: Path) -> Outcome:
-    chosen = {"AUTOSTAMP": "0"}
-    if number:
-        file = folder / "placement.json"
-        alone = next(each for each in placement.sets if each.number == number)
-        write_placement(file, replace(placement, sets=(replace(alone, number=1),)))
-        chosen = {"AUTOSTAMP_PLACEMENT": str(file.resolve()), "AUTOSTAMP_SET": "1"}
-    if program.build:
-        built = subprocess.run(program.build, shell=True, env={**os.environ, **chosen}, stdout=sys.stderr, check=False)
-        if built.returncode:
-            return Outcome(built.returncode, (), (), None, (), f"the build ended with status {built.returncode}")
+def _native(program: Program, number: int, folder: Path) -> Outcome:
     words = [word.replace(SET_IN_COMMAND, str(number)) for word in program.words]
     if not number:
         status, text = _printed(words, os.environ)

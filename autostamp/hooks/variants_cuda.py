@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Final
 from autostamp.diagnostics import AutostampError
 from autostamp.hooks.state import Outcome, StateFolder
 from autostamp.hooks.variants import Candidate, Sites, Target
-from autostamp.model.manifest import Manifest
+from autostamp.model.manifest import Manifest, SourceFile
 from autostamp.model.options import InstrumentOptions
 from autostamp.model.placement import (
     PLACEMENT_SCHEMA,
@@ -26,8 +26,11 @@ from autostamp.model.placement import (
     forms_of,
     site_key,
 )
+from autostamp.model.site import Site
 from autostamp.model.sync import Kind
-from autostamp.runtime import compilers, cubin
+from autostamp.runtime import compilers
+from autostamp.runtime.cuda.instances import UnitTable
+from autostamp.runtime.cuda.ptx_stamps import events_of
 from autostamp.runtime.manifest_file import read_manifest
 from autostamp.runtime.placement_file import write_placement
 from autostamp.runtime.prediction_file import digest_of_sources
@@ -56,26 +59,10 @@ class CudaBuilder:
             if done.returncode or not output.is_file():
                 raise AutostampError.of("AS8107", detail=_said(done))
             clean = output.read_bytes()
-            _, manifest = self._stamped(Path(folder), None)
-        kernel = max(
-            (each for file in manifest.files for each in file.kernels if fnmatchcase(each.name, self.pattern)),
-            key=lambda each: len(each.reaches),
-            default=None,
-        )
-        if kernel is None or not kernel.reaches:
-            there = ", ".join(each.name for file in manifest.files for each in file.kernels) or "none"
-            detail = f"no stamped kernel matches {self.pattern} (stamped were: {there})"
-            raise AutostampError.of("AS8106", detail=detail, hint="Choose one with --kernel.")
-        files = {file.key: file for file in manifest.files}
-        sites = [
-            (files[key], site)
-            for key, number in kernel.reaches
-            if key in files
-            for site in files[key].sites
-            if site.number == number
-        ]
+            ptx, manifest = self._stamped(Path(folder), None)
+        symbol, sites = self._chosen(events_of(ptx.decode(errors="replace")), manifest)
         self._found = Target(
-            symbol=_symbol(clean, kernel.name),
+            symbol=symbol,
             clean=clean,
             candidates=tuple(
                 Candidate(
@@ -93,6 +80,29 @@ class CudaBuilder:
         )
         return self._found
 
+    def _chosen(
+        self, stamped: Mapping[str, frozenset[int]], manifest: Manifest
+    ) -> tuple[str, list[tuple[SourceFile, Site]]]:
+        """The kernel that the pattern names, and the sites whose stamps it holds; of several the one with most, of equals the
+        first. `stamped` has the events of each kernel that is compiled. Raises AS8106.
+        """
+        table = UnitTable.of(manifest)
+        names = [kernel.name for file in manifest.files for kernel in file.kernels]
+        found: dict[str, list[tuple[SourceFile, Site]]] = {}
+        for symbol, events in stamped.items():
+            numbers = {table.site_of(event) for event in events}
+            held = [
+                (file, site) for file in manifest.files for site in file.sites if (file.key, site.number) in numbers
+            ]
+            if held and any(fnmatchcase(name, self.pattern) for name in (symbol, *_named(names, symbol))):
+                found[symbol] = held
+        if found:
+            return max(found.items(), key=lambda item: len(item[1]))
+        there = ", ".join(symbol for symbol, events in stamped.items() if events) or "none"
+        detail = f"no kernel that is compiled with stamps matches {self.pattern} (there are: {there})"
+        hint = "Choose one with --kernel. A template needs an instance in this file."
+        raise AutostampError.of("AS8106", detail=detail, hint=hint)
+
     def build(self, sites: Sites) -> bytes:
         """The cubin with exactly these stamps. Raises AS8104."""
         with tempfile.TemporaryDirectory(prefix="autostamp-") as folder:
@@ -106,8 +116,8 @@ class CudaBuilder:
         """Nothing is kept."""
 
     def _stamped(self, folder: Path, sites: Sites | None) -> tuple[bytes, Manifest]:
-        """Cubin and manifest of the unit, with the sites of a placement, or (None) with all that the options select."""
-        output, state = folder / "stamped.cubin", folder / "state"
+        """The unit's manifest, and its cubin with these sites, or (None) its PTX with all that the options select."""
+        output, state = folder / ("stamped.ptx" if sites is None else "stamped.cubin"), folder / "state"
         environment = {**os.environ, "AUTOSTAMP_STATE": str(state), "AUTOSTAMP_STRICT": "1"}
         if sites is not None:
             chosen = ReplaySet(1, tuple(sorted(sites)), (), _NO_FEATURES)
@@ -128,7 +138,7 @@ class CudaBuilder:
         return output.read_bytes(), read_manifest(StateFolder(state).manifest(int(notes[0].unit, 16)))
 
     def _command(self, output: Path) -> list[str]:
-        """The command line with a cubin as its output."""
+        """The command line with a cubin or PTX as its output, as the name ends."""
         words: list[str] = []
         is_value = False
         for word in self.words:
@@ -138,18 +148,13 @@ class CudaBuilder:
             is_value = word in ("-o", "--output-file")
             if not is_value and not word.startswith(("-o=", "--output-file=")):
                 words.append(word)
-        return [*words, "-cubin", "-o", str(output)]
+        return [*words, f"-{output.suffix[1:]}", "-o", str(output)]
 
 
-def _symbol(clean: bytes, name: str) -> str:
-    """The mangled name of a kernel of the source: the one in the cubin that holds its length and name (Itanium C++ ABI 5.1.2)."""
-    plain = name.rpartition("::")[2]
-    kernels = [each.kernel for each in cubin.read(clean)]
-    found = [each for each in kernels if f"{len(plain)}{plain}" in each or each == plain]
-    if not found:
-        detail = f"the cubin holds no kernel {name} (it holds {', '.join(kernels) or 'none'})"
-        raise AutostampError.of("AS8106", detail=detail, hint="A template needs an instance in this file.")
-    return found[0]
+def _named(names: Iterable[str], symbol: str) -> list[str]:
+    """The kernels of the source that a mangled name may be of: it holds their length and name (Itanium C++ ABI 5.1.2)."""
+    plain = {name: name.rpartition("::")[2] for name in names}
+    return [name for name, last in plain.items() if f"{len(last)}{last}" in symbol or last == symbol]
 
 
 def _said(done: subprocess.CompletedProcess[str]) -> str:

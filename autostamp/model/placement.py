@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from autostamp.model.manifest import SourceFile
-from autostamp.model.site import Site
+from autostamp.model.site import Site, Skip
 
 PLACEMENT_SCHEMA = 1
 
@@ -156,7 +156,7 @@ def site_key(file: SourceFile, site: Site) -> str:
     return key_at(file.path, file.key, site)
 
 
-def key_at(path: str, key: str, site: Site) -> str:
-    """The key of a site in the file at `path`, whose content has the manifest's `key`."""
+def key_at(path: str, key: str, site: Site | Skip) -> str:
+    """The key of a call in the file at `path`, whose content has the manifest's `key`."""
     name = path.replace("\\", "/").rpartition("/")[2]
     return f"{name}:{site.span.line}:{site.span.column}@{key}"

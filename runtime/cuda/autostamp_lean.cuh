@@ -12,6 +12,16 @@
 
 namespace autostamp {
 
+/// False in CTAs that do not record, but for a range or a list of CTAs: where one records, the others ask no more than this.
+__device__ __forceinline__ bool may_record(const Slot& slot) {
+#if defined(__CUDA_ARCH__)
+  const unsigned elsewhere = (blockIdx.x ^ slot.block_x) | (blockIdx.y ^ slot.block_y) | (blockIdx.z ^ slot.block_z);
+  return __builtin_expect(elsewhere == 0 || slot.block_z >= block_range, 0);
+#else
+  return slot.capacity != 0;
+#endif
+}
+
 /// What Lane is to other kernels. The slot must lie in constant memory.
 ///   autostamp_next  number of the next record, counted in units of 8 bytes from the beginning of the region; with the sign bit
 ///                   in other threads than lane 0 of a warp
@@ -25,19 +35,21 @@ struct Lane<Signature, true> {
 
   __device__ __forceinline__ Lane(const Slot& slot_, const char* name) : slot(slot_) {
 #if defined(__CUDA_ARCH__)
-    const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-    const unsigned cta = slot.capacity != 0 ? cta_of(slot) : no_cta;
-    const bool is_first = thread % 32 == 0;
     unsigned next = 0, end = 0;
-    if (cta != no_cta) {
-      const unsigned room = slot.capacity * layout::record_bytes, lane_bytes = layout::header_bytes + room;
-      const unsigned lane = cta * layout::lanes + thread / 32;
-      const unsigned long long main = slot.region + lane * static_cast<unsigned long long>(lane_bytes);
-      if (is_first) open_lane(main, main + layout::warps * lane_bytes, room, thread, name);
-      // A region is smaller than 4 GiB: three bits of a number are free.
-      next = (lane + (is_first ? 0 : layout::warps)) * (lane_bytes / layout::record_bytes) + (is_first ? 0u : 0x80000000u);
-      next += layout::header_bytes / layout::record_bytes;
-      end = next + slot.capacity;
+    if (may_record(slot)) {
+      const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+      const unsigned cta = slot.capacity != 0 ? cta_of(slot) : no_cta;
+      const bool is_first = thread % 32 == 0;
+      if (cta != no_cta) {
+        const unsigned room = slot.capacity * layout::record_bytes, lane_bytes = layout::header_bytes + room;
+        const unsigned lane = cta * layout::lanes + thread / 32;
+        const unsigned long long main = slot.region + lane * static_cast<unsigned long long>(lane_bytes);
+        if (is_first) open_lane(main, main + layout::warps * lane_bytes, room, thread, name);
+        // A region is smaller than 4 GiB: three bits of a number are free.
+        next = (lane + (is_first ? 0 : layout::warps)) * (lane_bytes / layout::record_bytes) + (is_first ? 0u : 0x80000000u);
+        next += layout::header_bytes / layout::record_bytes;
+        end = next + slot.capacity;
+      }
     }
     asm volatile(
         ".reg .b32 autostamp_next, autostamp_end;\n\t"
@@ -57,6 +69,9 @@ struct Lane<Signature, true> {
 
   __device__ __forceinline__ ~Lane() {
 #if defined(__CUDA_ARCH__)
+    unsigned last;
+    asm volatile("mov.u32 %0, autostamp_end;" : "=r"(last)::"memory");
+    if (__builtin_expect(last == 0, 1)) return;
     asm volatile(
         "{ .reg .pred p, q; .reg .u32 c, end, left, bound, done; .reg .b64 g, h, n;\n\t"
         "// autostamp release\n\t"
@@ -86,6 +101,10 @@ struct Lane<Signature, true> {
 namespace lean {
 
 #define AUTOSTAMP_LEAN_BEGIN_ "{ .reg .pred p, q; .reg .u32 c, w, z, lo, hi; .reg .b64 a, b;\n\t// autostamp %0\n\t"
+// What a thread without a record skips: ptxas makes predicated instructions of it. A predicate on the clock read alone it turns
+// into a read by all threads and a select (docs/adr/0007-cuda-stamp-form.md).
+#define AUTOSTAMP_LEAN_SKIP_ "@!p bra past;\n\t"
+#define AUTOSTAMP_LEAN_PAST_ "past:\n\t"
 #define AUTOSTAMP_LEAN_CLOCK_ "mov.u32 c, %%clock;\n\t"
 // The address of the next record. Neither a record's number nor a limit has the bit that both are asked for, but ptxas can't know.
 // Eight times the number has no sign bit any more, and the sum no carry: a region crosses no 4 GiB boundary.
@@ -99,8 +118,9 @@ namespace lean {
   "mov.b64 a, {lo, hi};\n\t"
 // The clock first, for the place takes a while. Before the exit of a wait that the warp may run ahead of comes a store that marks
 // the record unused (docs/adr/0009), and so the place.
-#define AUTOSTAMP_LEAN_SOON_ AUTOSTAMP_LEAN_CLOCK_ AUTOSTAMP_LEAN_PLACE_
-#define AUTOSTAMP_LEAN_DEFERRED_ AUTOSTAMP_LEAN_PLACE_ "@p st.volatile.global.b32 [a+4], 0;\n\t" AUTOSTAMP_LEAN_CLOCK_
+#define AUTOSTAMP_LEAN_SOON_ AUTOSTAMP_LEAN_SKIP_ AUTOSTAMP_LEAN_CLOCK_ AUTOSTAMP_LEAN_PLACE_
+#define AUTOSTAMP_LEAN_DEFERRED_ \
+  AUTOSTAMP_LEAN_SKIP_ AUTOSTAMP_LEAN_PLACE_ "st.volatile.global.b32 [a+4], 0;\n\t" AUTOSTAMP_LEAN_CLOCK_
 // The payload goes to its place in a way that ptxas does not take for a shift: that, it would keep from one stamp to the next.
 #define AUTOSTAMP_LEAN_WORD_ "shf.l.wrap.b32 w, 0, %1, 13;\n\tadd.u32 w, w, %0;\n\t"
 #define AUTOSTAMP_LEAN_ADVANCE_(who)                          \
@@ -110,7 +130,7 @@ namespace lean {
 // Of a whole warp lane 0 writes, which has no sign bit.
 #define AUTOSTAMP_LEAN_WARP_(place)                                                                           \
   asm volatile(AUTOSTAMP_LEAN_BEGIN_ "setp.ge.and.s32 p, autostamp_next, 0, autostamp_room;\n\t" place        \
-               AUTOSTAMP_LEAN_WORD_ "@p st.global.v2.b32 [a], {c, w};\n\t"                                    \
+               AUTOSTAMP_LEAN_WORD_ "st.global.v2.b32 [a], {c, w};\n\t" AUTOSTAMP_LEAN_PAST_                  \
                "setp.ge.s32 q, autostamp_next, 0;\n\t" AUTOSTAMP_LEAN_ADVANCE_("q") ::"n"(Event), "r"(payload) \
                : "memory")
 // Lane 0 writes or, where it is not active, the threads that are.
@@ -122,8 +142,8 @@ namespace lean {
 // Any threads. Two stores, for one of both words would need registers side by side. The second makes the record valid.
 #define AUTOSTAMP_LEAN_OWNED_(place, find, word)                        \
   "and.pred p, autostamp_own, autostamp_room;\n\t" place                \
-  "@p st.global.b32 [a], c;\n\t" find                                   \
-  "@p st.global.b32 [a+4], " word ";\n\t" AUTOSTAMP_LEAN_ADVANCE_("autostamp_own")
+  "st.global.b32 [a], c;\n\t" find                                      \
+  "st.global.b32 [a+4], " word ";\n\t" AUTOSTAMP_LEAN_PAST_ AUTOSTAMP_LEAN_ADVANCE_("autostamp_own")
 
 /// Any stamp that the whole warp executes, or lane 0 alone.
 template <unsigned Event, bool IsDeferred>

@@ -19,7 +19,7 @@ from autostamp.hooks.native import NativeOptions, run
 from autostamp.model.manifest import MANIFEST_VERSION, Manifest, SourceFile, Unit, UnitFile
 from autostamp.model.options import Blocks, RecordOptions
 from autostamp.model.sync import Kind, Side
-from autostamp.runtime import store
+from autostamp.runtime import cubin, store
 from autostamp.runtime.cuda import header
 from autostamp.runtime.cuda.drain import Drained, Head, notes_of, read_drains
 from autostamp.runtime.manifest_file import write_manifest
@@ -198,6 +198,18 @@ def test_a_stamp_is_no_branch_and_no_call(ptx):
     assert len(blocks) == len(re.findall(r"// autostamp \d", ptx)) > 30
     assert not [block for block in blocks if re.search(r"\b(bra|call|ret|bar|membar|atom)\b", block)]
     assert not re.search(r"\bcall\b", ptx)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_thread_that_records_nothing_reads_no_clock_in_a_lean_kernel(target, lean_includes, tmp_path):
+    """ptxas makes predicated instructions of the branch; binding and releasing read the clock beside the global timer."""
+    nvcc(f"-arch={target}", "-cubin", "-DAUTOSTAMP", *lean_includes, "-o", tmp_path / "x", SOURCES / "operands.cu")
+    facts = cubin.read_file(tmp_path / "x")
+    instructions = [each for kernel in facts for each in kernel.instructions]
+    clocks = [each for each in instructions if each.is_clock_read]
+    timers = [each for each in instructions if "SR_GLOBALTIMERLO" in each.operands]
+    assert len(clocks) > len(timers) >= 2 * len(facts)
+    assert sum(not each.predicate for each in clocks) == len(timers)
 
 
 def test_an_operand_is_evaluated_once(ptx):

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from autostamp.cli import main
+from autostamp.diagnostics import AutostampError
 from autostamp.hooks.state import StateFolder
 from autostamp.hooks.variants import Variants
+from autostamp.hooks.variants_cuda import CudaBuilder
 from autostamp.hooks.variants_cutedsl import CuteBuilder
 from autostamp.model.cubin import Instruction
 from autostamp.model.placement import Form, Placement, ReplaySet, ScheduleFeatures
@@ -68,6 +70,87 @@ def test_a_kernel_of_cuda_cpp(tmp_path, state, capsys):
     assert {form for _, form in loose.sets[0].sites} == {Form.BOTH}
     assert loose.compiles <= 1  # the sites alone are cached: only the set is new
     assert loose.digest == strict.digest
+
+
+INSTANCES = """\
+#ifdef LOGGED
+__global__ void logged(float* out) {
+  __syncthreads();
+  __syncwarp();
+  __syncthreads();
+}
+#endif
+template <typename T>
+__global__ void handshake(T* out) {
+  __shared__ T value;
+  for (int round = 0; round < 64; ++round) {
+    if (threadIdx.x == 0) value = round;
+    __syncthreads();
+    out[threadIdx.x] += value;
+    __syncthreads();
+  }
+}
+template __global__ void handshake(float*);
+template __global__ void handshake(double*);
+"""
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_the_kernel_is_one_that_is_compiled_and_an_instance_has_a_name(tmp_path, state):
+    source = tmp_path / "instances.cu"
+    source.write_text(INSTANCES)
+    words = ["nvcc", "-arch=sm_90a", "-std=c++17", str(source)]
+    # Of the source's kernels `logged` reaches most sites, and the cubin does not hold it.
+    assert "9handshakeI" in CudaBuilder(words).target().symbol
+    assert "9handshakeId" in CudaBuilder(words, "*Id*").target().symbol
+    with pytest.raises(AutostampError) as error:
+        CudaBuilder(words, "logged").target()
+    assert error.value.diagnostic.code == "AS8106"
+    assert "logged" in error.value.diagnostic.message
+
+
+FORMS = """\
+#include <cstdint>
+__global__ void forms(int* out) {
+  __shared__ uint64_t bar;
+  const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&bar));
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 64;" ::"r"(at) : "memory");
+  __syncthreads();
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
+  asm volatile("bar.sync 1, 64;" ::: "memory");
+  int votes = __syncthreads_or(out[threadIdx.x]);
+  asm volatile("bar.arrive 2, 64;" ::: "memory");
+  out[threadIdx.x] = votes;
+}
+"""
+LETTERS = {"SYNCS.EXCH": "i", "SYNCS.ARRIVE": "a", "BAR.SYNC": "s", "BAR.RED": "r", "BAR.ARV": "v"}
+"""What the lines of FORMS become (init, arrive, sync, __syncthreads_or, bar.arrive); every clock that is read is a c."""
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_each_form_of_cuda_cpp_reads_its_clocks_where_it_says(tmp_path, state):
+    source = tmp_path / "forms.cu"
+    source.write_text(FORMS)
+    builder = CudaBuilder(["nvcc", "-arch=sm_90a", "-std=c++17", str(source)])
+    keys = {int(each.key.split(":")[1]): each.key for each in builder.target().candidates}
+    assert list(keys) == [6, 7, 8, 9, 10]
+
+    def compiled(*forms: Form) -> str:
+        (kernel,) = cubin.read(builder.build(frozenset(zip(keys.values(), forms, strict=True))))
+        said = ["c" if each.is_clock_read else _letter(each.opcode) for each in kernel.instructions]
+        return "".join(said)
+
+    # The lane's own clocks are the first and the last.
+    usual = compiled(*[Form.BOTH] * 5)
+    assert usual == "c" + "i" + "csc" + "ac" + "csc" + "crc" + "vc" + "c"
+    some = compiled(Form.ENTER, Form.BEFORE, Form.EXIT, Form.EXIT, Form.BOTH)
+    assert some == "c" + "i" + "cs" + "ca" + "sc" + "rc" + "vc" + "c"
+    others = compiled(Form.EXIT, Form.BOTH, Form.ENTER, Form.ENTER, Form.BEFORE)
+    assert others == "c" + "i" + "sc" + "ac" + "cs" + "cr" + "cv" + "c"
+
+
+def _letter(opcode: str) -> str:
+    return next((letter for name, letter in LETTERS.items() if opcode.startswith(name)), "")
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")

@@ -45,7 +45,15 @@ class Kernel:
             return None
         if sites not in self.made:
             self.now += 1.0
-            looped = {role for key, _ in sites if self.in_loop(key) for role in self.roles[key]}
+            loops = {
+                key: self.in_loop(key) for key, _ in sites
+            }  # True: the main loop of its role; else that one's role
+            looped = {
+                loop if isinstance(loop, str) else role
+                for key, loop in loops.items()
+                if loop
+                for role in self.roles[key]
+            }
             self.made[sites] = Measured(features(self.cost(sites)), frozenset(looped))
         return self.made[sites]
 
@@ -217,6 +225,19 @@ def test_two_sites_that_are_harmless_only_together_are_a_set():
     found = search(Kernel([wait("a"), *signals], cost)).run()
     assert found.uncovered == ()
     assert {"s", "t"} <= keys(found.sets[-1].sites)
+
+
+def test_an_anchor_is_in_its_roles_own_loop_where_one_can_be():
+    # s changes nothing, but stands in the loop over tiles, which stores; h is visited every iteration of mma's.
+    def cost(sites):
+        return 0.4 * len(keys(sites) & {"h"}) + 0.7 * len(keys(sites) & {"k"})
+
+    made = search(Kernel([wait("h"), wait("k"), wait("s")], cost, in_loop=lambda key: "store" if key == "s" else True))
+    found = made.run()
+    assert found.sets[0].anchors == ("h",)
+    assert made.unanchored == ()
+    # Beside k the anchor is too much. What is free stays in both sets.
+    assert {frozenset(keys(each.sites)) for each in found.sets} == {frozenset("hs"), frozenset("ks")}
 
 
 def test_a_role_without_a_site_in_its_loop_has_no_anchor():

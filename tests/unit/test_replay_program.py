@@ -15,7 +15,6 @@ from autostamp.hooks.native import NativeOptions
 from autostamp.hooks.replay_program import CLEAN, Program, replay, start_early
 from autostamp.model.options import InstrumentOptions, RecordOptions
 from autostamp.model.placement import PLACEMENT_SCHEMA, Form, Placement, ReplaySet, ScheduleFeatures
-from autostamp.runtime.placement_file import read_placement
 
 FEATURES = ScheduleFeatures(1.0, {}, (1.0, 1.0), (32, 32), (0, 0), 0.0)
 
@@ -51,25 +50,6 @@ def test_results_of_an_earlier_run_do_not_count(tmp_path: Path) -> None:
     result = tmp_path / "c.bin"
     result.write_bytes(b"old")
     assert replay(native("true", results=(result,)), placement(), CLEAN, tmp_path / "clean").results == ("",)
-
-
-def test_a_build_is_told_its_set(tmp_path: Path) -> None:
-    build = f'echo "$AUTOSTAMP $AUTOSTAMP_SET $AUTOSTAMP_PLACEMENT" >> {tmp_path}/log'
-    program = native("true", build=build)
-    replay(program, placement(), CLEAN, tmp_path / "clean")
-    replay(program, placement(), 5, tmp_path / "set")
-    clean, stamped = (tmp_path / "log").read_text().splitlines()
-    assert clean.split() == ["0"]
-    number, file = stamped.split()
-    (chosen,) = read_placement(Path(file)).sets
-    # A file of one set, numbered from 1 as such files are.
-    assert (number, chosen.number, chosen.sites[0][0]) == ("1", 1, "a.cu:5:1@k")
-
-
-def test_a_build_that_fails_is_a_fault(tmp_path: Path) -> None:
-    found = replay(native("true", build="exit 3"), placement(), 1, tmp_path / "set")
-    assert (found.status, found.run) == (3, None)
-    assert "status 3" in found.fault
 
 
 def test_a_program_without_stamps_is_a_fault(tmp_path: Path) -> None:

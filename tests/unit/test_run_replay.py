@@ -176,6 +176,17 @@ def test_a_set_above_the_bar_is_split(bench: Bench) -> None:
     assert {sites[key] for sites in alone for key in sites} == {Form.BOTH}
 
 
+def test_every_set_that_is_run_is_built_once(bench: Bench, tmp_path: Path) -> None:
+    bench.cost = lambda sites: 1.05 if {GROUP, WAIT_V} <= sites else 1.0
+    words = ["run", "-q", "--replay", "--placement", "p.json", "--time", "us ([0-9.]+)", "-o", "RUN"]
+    assert main([*words, "--jobs", "4", "--build", "echo {set} >> builds", "--", "./app_{set}"]) == 0
+    built = [int(line) for line in (tmp_path / "builds").read_text().split()]
+    # Clean, both sets and all their sites in one at first, side by side; then what the first set is taken apart into: two waits,
+    # each whole and with one of its stamps.
+    assert (sorted(built[:4]), sorted(built[4:])) == ([0, 1, 2, 3], [4, 5, 6, 7, 8, 9])
+    assert len(bench.runs) > len(built)
+
+
 def test_a_site_above_the_bar_is_named_with_its_cost(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
     assert run() == 1

@@ -353,6 +353,18 @@ def test_a_variant_is_compiled_once_and_cached_by_content(tmp_path):
 
 
 @pytest.mark.usefixtures("without_tools")
+def test_what_compares_cubins_may_change_without_another_build(tmp_path, monkeypatch):
+    sites = frozenset({("a", Form.BOTH)})
+    target = Target("kernel", b"clean", (wait("a"),), (), "d")
+    Variants(Builder(target), target, StateFolder(tmp_path)).measure(sites)
+    monkeypatch.setattr(variants_module, "_measures_digest", lambda: "others")
+    monkeypatch.setattr(schedule_features, "features", lambda clean, stamped: features(0.5))
+    again = Variants(Builder(target), target, StateFolder(tmp_path))
+    assert again.measure(sites).features.distance == 0.5
+    assert (again.builder.builds, again.compiles) == (0, 0)  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("without_tools")
 def test_a_failure_is_kept_and_measures_as_nothing(tmp_path):
     target = Target("kernel", b"clean", (wait("a"),), (), "d")
     made = Variants(Builder(target), target, StateFolder(tmp_path))

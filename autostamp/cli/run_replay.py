@@ -81,21 +81,28 @@ class _Session:
 
         trials = initial(self._placement, with_untried=self._asked.with_untried)
         is_free = self._program.can_be_split and not self._asked.as_placed
+        later: list[Trial] = []
         if not is_free:
             trials = trials[: len(self._placement.sets)]
-        elif everything(trials[:-1]) == trials[-1]:
-            self._packing.keep_whole(trials[-1].number)
         self._next = 1 + max(each.number for each in trials)
-        begin = time.monotonic()
-        for at in range(ROUNDS):
-            if at and self._asked.budget is not None and time.monotonic() - begin > self._asked.budget:
+        if is_free and everything(trials[:-1]) == trials[-1]:
+            # A kernel that hides all its stamps needs no other set.
+            self._packing.keep_whole(trials[-1].number)
+            *later, whole = trials
+            trials = [whole]
+        begin, is_own = time.monotonic(), True
+        for _ in range(ROUNDS):
+            if not is_own and self._asked.budget is not None and time.monotonic() - begin > self._asked.budget:
                 self._notes.append("the time that --budget gives was over before all was tried")
                 break
             status = self._rounds.run(trials, min(LOOK, self._asked.runs))
             if status:
                 return status
             trials = self._learn(trials)
-            if is_free:
+            if later and not trials:
+                trials, later = ([] if self._packing.within else later), []
+            elif is_free:
+                is_own = False
                 trials += self._new(self._packing.split(self._next))
                 trials = trials or self._new(self._packing.merge(self._next))
             if not trials:

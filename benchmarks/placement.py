@@ -40,7 +40,7 @@ def parts_of(pair: dict[str, Any]) -> Parts:
 
 def columns(pairs: Sequence[dict[str, Any]], by: Weights) -> Values:
     """What the fitted weights multiply: how far the schedule moved (0 to 1), the trip's growth, and 1 for binding a lane."""
-    unit = Weights(1.0, 0.0, 0.0, 0.0, 0.0, by.order, by.wait, by.free, by.near_clean)
+    unit = Weights(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, by.order, by.wait, by.free, by.near_clean)
     return np.array([[parts_of(pair).distance(unit), pair["trip"], 1.0] for pair in pairs])
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from autostamp.model.cubin import CubinFacts, Instruction, is_opcode
 from autostamp.model.kernel_loops import LoopReport
 from autostamp.model.placement import Effect, ScheduleFeatures
-from autostamp.passes import schedule
+from autostamp.passes import loop_mix, schedule
 from autostamp.passes.loop_report import KernelLoops
 from autostamp.passes.loop_waits import allowed
 
@@ -48,6 +48,7 @@ class Weights:
     unroll: float
     registers: float
     spills: float
+    once: float
     order: tuple[float, float]
     wait: tuple[float, float]
     free: float
@@ -69,8 +70,8 @@ class Stream:
     A wait for a group stands after so many exponentials since the group wait before it in the trip, or matrix instructions
     where a trip has no exponentials; another wait after so many matrix instructions of the trip. `waits` maps a name to that
     position and the number of such instructions in a trip; `work` is the trip's exponentials and matrix instructions;
-    `cycles` estimates how long a trip is: its instructions, or its matrix instructions at full rate. `straight` is the trip less
-    the mbarrier checks that some trips pass by.
+    `cycles` estimates how long a trip is: its instructions, or its matrix instructions at full rate. `local_bytes` is what a
+    thread moves to and from local memory in it. `straight` is the trip less the mbarrier checks that some trips pass by.
     """
 
     trip: tuple[Instruction, ...]
@@ -80,6 +81,7 @@ class Stream:
     work: int
     stamps: int
     cycles: float
+    local_bytes: int
     straight: Stream | None = None
 
 
@@ -88,7 +90,8 @@ class Parts:
     """What the distance is made of, each without its weight: see `schedule_weights.toml`.
 
     `order` is the share of core opcodes of a main loop that left the clean order, `shift` how far one of its waits moved as a
-    share of its stream, `trip` by what share of its cycles a trip got longer; of each the worst main loop.
+    share of its stream, `trip` by what share of its cycles a trip got longer; of each the worst main loop. `spills` is bytes
+    that a trip of the main loops moves to and from local memory, `once` those that the rest of the kernel does.
     """
 
     order: float
@@ -97,6 +100,7 @@ class Parts:
     unroll: float
     registers: float
     spills: float
+    once: float = 0.0
 
     def distance(self, by: Weights) -> float:
         """The weighted sum. A wait that moves takes the order with it, so the two are not added up."""
@@ -107,6 +111,7 @@ class Parts:
             + by.unroll * self.unroll
             + by.registers * self.registers
             + by.spills * self.spills
+            + by.once * self.once
         )
 
 
@@ -146,6 +151,11 @@ class Outline:
         """Bytes a thread writes to and reads from local memory."""
         return self.facts.spill_store_bytes + self.facts.spill_load_bytes
 
+    @property
+    def loop_bytes(self) -> int:
+        """Of these, the bytes that one trip of each main loop moves."""
+        return sum(each.local_bytes for each in self.streams.values())
+
 
 def _with_stamps(plain: KernelLoops, trip: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """The trip of the same loop with its stamps: the one that shares the most addresses."""
@@ -173,8 +183,16 @@ def _stream(loop: LoopReport, trip: tuple[Instruction, ...], stamped: Sequence[I
             waits[name] = (product, products)
     clocks = sum(each.is_clock_read for each in stamped)
     busy = sum(each.count * each.m * each.n * each.k * _bits(each.dtype) / 16 for each in loop.facts.mma) / MMA_RATE
+    cycles = max(len(trip), float(busy), 1.0)
     return Stream(
-        trip, len(stamped), loop.copies, waits, exponentials + products, clocks, max(len(trip), float(busy), 1.0)
+        trip,
+        len(stamped),
+        loop.copies,
+        waits,
+        exponentials + products,
+        clocks,
+        cycles,
+        loop_mix.local_bytes(trip),
     )
 
 
@@ -212,7 +230,8 @@ def parts(clean: Outline, stamped: Outline) -> Parts:
         trip=max([0.0, *((other.length - one.length) / one.cycles for one, other in busy)]),
         unroll=max([0.0, *(abs(math.log2(_growth(*pair))) for pair in both)]),
         registers=float(max(0, _units(stamped.facts) - _units(clean.facts))),
-        spills=float(max(0, stamped.spill_bytes - clean.spill_bytes)),
+        spills=float(max(0, stamped.loop_bytes - clean.loop_bytes)),
+        once=float(max(0, stamped.spill_bytes - stamped.loop_bytes - clean.spill_bytes + clean.loop_bytes)),
     )
 
 

@@ -14,7 +14,7 @@ from itertools import count
 
 import numpy as np
 
-from autostamp.analysis.join_checks import Agreement, Launches, agreement, own_faults, same_counts
+from autostamp.analysis.join_checks import Agreement, Launches, Tolerance, agreement, own_faults, same_counts
 from autostamp.analysis.join_errors import Errors, errors_of
 from autostamp.analysis.join_lanes import Guides, Kind, Mark, Track, anchors_of, events_only
 from autostamp.analysis.join_map import Occupied, Placed, blocks_of, place
@@ -144,7 +144,9 @@ def _part(
     guides = Guides.of(other.tracks[0], reference.tracks[0])
     if not guides.guide:
         return Refusal(number, "AS8120", "it shares no site with the reference, in any warp")
-    agreed = agreement(number, reference.tracks, other.tracks, allowance, instances)
+    ratios = (reference.recording.ratio, other.recording.ratio)
+    faster = ratios[1] / ratios[0] - 1.0 if all(ratios) else 0.0
+    agreed = agreement(number, reference.tracks, other.tracks, Tolerance(allowance, faster), instances)
     if agreed.refusal is not None:
         return agreed.refusal
     shared = sum(events_only(marks) for marks in guides.common.values())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autostamp.analysis.join_lanes import Kind, Mark, Track, anchors_of
-from autostamp.model.manifest import Instance
+from autostamp.model.manifest import EventKind, Instance
 from autostamp.model.replay import Refusal
 
 Launches: TypeAlias = Sequence[Mapping[int, Track]]
@@ -50,6 +50,23 @@ class Agreement(NamedTuple):
         return max((abs(value) for value in self.shifts.values()), default=0)
 
 
+class Tolerance(NamedTuple):
+    """By what share of a gap two sets may differ: `allowance` is what the bar lets a set cost, `measured` by what share the whole
+    launch was measured to be longer with the other set than with the reference.
+    """
+
+    allowance: float
+    measured: float = 0.0
+
+    def excess(self, shift: float, median: float) -> float:
+        """What of a gap's shift neither of them explains: a launch that takes a hundredth less has gaps up to that shorter. Of
+        what was measured no more counts than the bar allows.
+        """
+        expected = max(-self.allowance, min(self.measured, self.allowance)) * median
+        beyond = max(shift - max(expected, 0.0), min(expected, 0.0) - shift, 0.0)
+        return beyond - self.allowance * abs(median)
+
+
 def own_faults(number: int, launches: Launches, lost: int, instances: Mapping[int, Instance]) -> Refusal | None:
     """Why a set cannot be joined to any other, whatever that is."""
     if not launches or not any(launches[0].values()):
@@ -73,30 +90,33 @@ def same_counts(number: int, reference: Launches, other: Launches, instances: Ma
 
 
 def agreement(
-    number: int, reference: Launches, other: Launches, allowance: float, instances: Mapping[int, Instance]
+    number: int, reference: Launches, other: Launches, tolerance: Tolerance, instances: Mapping[int, Instance]
 ) -> Agreement:
     """Compare each kind of gap between anchors, and each warp's phase against the others.
 
-    A median gap may differ by STAMPS, by `allowance` (a share of it, what the set may cost) and by the noise: the 95th percentile
-    of the difference of one gap between two launches of one set. Where there are fewer than ENOUGH of those, twice that of the
-    noisiest kind of gap.
+    A median gap may differ by STAMPS, by `tolerance` (shares of it: what a set may cost, and what the two were measured to differ
+    by) and by the noise: the 95th percentile of the difference of one gap between two launches of one set. Where there are fewer
+    than ENOUGH of those, twice that of the noisiest kind of gap.
+
+    It may also differ by what the warp waits less, or more, in the same iterations: time passes from work to waits and back from
+    one run of a build to the next, and few launches do not show it. All of the warp's time together may not.
     """
     gaps = _gaps(reference, other)
     shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}
     largest = {(gap.warp, gap.kind): round(gap.largest) for gap in gaps}
     noises = [gap.noise for gap in gaps if gap.is_known]
     noise = round(float(np.median(noises))) if noises else 0
-    for gap in gaps:
+    for gap in (*gaps, *_whole(reference, other)):
         # What happens once in a launch varies like the rest of the kernel, and a few launches do not show by how much.
-        own = gap.noise if gap.is_known else 2 * max([2 * gap.noise, *noises])
-        if abs(gap.shift) > own + allowance * gap.median + STAMPS:
+        own = gap.noise if gap.is_known else 2 * max([(2 if gap.occurrences else 1) * gap.noise, *noises])
+        if tolerance.excess(gap.shift, gap.median) > own + STAMPS + _passed(gap, gaps):
             names = " to ".join(_name(each, instances) for each in gap.kind)
             detail = (
                 f"in warp {gap.warp} the time from {names} is {gap.median + gap.shift:,.0f} cycles, {gap.median:,.0f} in the "
                 f"reference; two launches of one set differ by {own:,.0f}"
             )
             return Agreement(shifts, largest, noise, Refusal(number, "AS8121", detail))
-    return Agreement(shifts, largest, noise, _phases(number, reference, other, allowance))
+    return Agreement(shifts, largest, noise, _phases(number, reference, other, tolerance))
 
 
 class _Gap(NamedTuple):
@@ -109,6 +129,35 @@ class _Gap(NamedTuple):
     noise: float
     is_known: bool
     largest: float
+    occurrences: int = 0
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether it lies between the two records of one wait."""
+        before, after = self.kind
+        return before.instance == after.instance and before.kind is EventKind.ENTER and after.kind is EventKind.EXIT
+
+
+def _passed(gap: _Gap, gaps: Sequence[_Gap]) -> float:
+    """What the warp's waits give to this gap, or take from it, an occurrence; a wait also what any other gap does."""
+    others = [
+        each for each in gaps if each.warp == gap.warp and each.kind != gap.kind and (gap.is_wait or each.is_wait)
+    ]
+    opposite = [each for each in others if each.shift * gap.shift < 0]
+    return sum(abs(each.shift) * each.occurrences for each in opposite) / gap.occurrences if gap.occurrences else 0.0
+
+
+def _whole(reference: Launches, other: Launches) -> list[_Gap]:
+    """For each warp all the time between its first and last anchor (its `occurrences` are 0). Nothing is passed to it or from it, and
+    what varies within adds up to little.
+    """
+    found = []
+    for warp, marks in _common(reference, other).items():
+        if len(marks) > 1:
+            ends = (marks[0], marks[-1])
+            first, second = (np.diff(_times(launches, warp, ends), axis=1) for launches in (reference, other))
+            found.append(_Gap(warp, (Kind(*ends[0][:2]), Kind(*ends[1][:2])), *_difference(first, second)))
+    return found
 
 
 def _gaps(reference: Launches, other: Launches) -> list[_Gap]:
@@ -120,11 +169,11 @@ def _gaps(reference: Launches, other: Launches) -> list[_Gap]:
         by_kind: dict[tuple[Kind, Kind], list[int]] = {}
         for at, (before, after) in enumerate(pairwise(marks)):
             by_kind.setdefault((Kind(*before[:2]), Kind(*after[:2])), []).append(at)
-        found += [_Gap(warp, kind, *_difference(first[:, at], second[:, at])) for kind, at in by_kind.items()]
+        found += [_Gap(warp, kind, *_difference(first[:, at], second[:, at]), len(at)) for kind, at in by_kind.items()]
     return found
 
 
-def _phases(number: int, reference: Launches, other: Launches, allowance: float) -> Refusal | None:
+def _phases(number: int, reference: Launches, other: Launches, tolerance: Tolerance) -> Refusal | None:
     """AS8121 when a warp stands otherwise to the others than in the reference, iteration by iteration."""
     chains = {}
     for warp, marks in _common(reference, other).items():
@@ -143,7 +192,7 @@ def _phases(number: int, reference: Launches, other: Launches, allowance: float)
         )
         period = float(np.median(np.diff(_times(reference, base, chains[base]), axis=1)))
         phase, shift, noise, is_known, _ = _difference(first, second)
-        if is_known and abs(shift) > noise + allowance * max(period, abs(phase)) + STAMPS:
+        if is_known and tolerance.excess(shift, max(period, abs(phase))) > noise + STAMPS:
             detail = (
                 f"warp {warp} comes {phase + shift:,.0f} cycles after warp {base}, {phase:,.0f} in the reference; "
                 f"two launches of one set differ by {noise:,.0f}"

@@ -21,7 +21,18 @@ Stamp: TypeAlias = tuple[str, Form]
 Site: TypeAlias = tuple[str, Form]
 
 FEW: Final = 4
-"""A set with so few sites of its own is taken apart into single sites and single stamps at once, larger ones into two."""
+"""A set with so few sites of its own is taken apart into single sites and single stamps at once, larger ones into parts first."""
+
+FORESEEN: Final = 0.015
+"""Schedule distance from which the parts of a set are run with it, where programs start side by side. Of FlashAttention's forward
+kernel the sets that a search proposed at distances of 0.018 to 0.028 took 1.029 to 1.057 on an H200
+(benchmarks/results/placement_sets_h200.json).
+"""
+
+SAME_STAMP: Final = {
+    Form.EXIT: Form.CARRIED_EXIT, Form.CARRIED_EXIT: Form.EXIT, Form.BOTH: Form.BEFORE, Form.BEFORE: Form.BOTH,
+}  # fmt: skip
+"""Forms that give the same one stamp at another place."""
 
 NOISE: Final = 0.002
 """What a ratio may be off by: by so much clean runs of one program differ on an H200."""
@@ -39,17 +50,20 @@ class Tried:
 @dataclass
 class Packing:
     """The sets of one replay session. `most` are kept, `waits` are keys of waits, `weights` say which sites are likely to cost:
-    0 is none, as for one that is not named.
+    0 is none, as for one that is not named. `inside` are sites of main loops, `forms` has those that a site can be stamped in.
     """
 
     bar: float
     most: int
     waits: Collection[str] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
+    inside: Collection[str] = ()
+    forms: Mapping[str, Collection[Form]] = field(default_factory=dict)
     tried: dict[int, Tried] = field(default_factory=dict)
     _apart: set[int] = field(default_factory=set)
     _open: set[int] = field(default_factory=set)
     _asked: set[frozenset[Site]] = field(default_factory=set)
+    _made_of: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def add(self, tried: Tried, *, is_settled: bool = True) -> None:
         """Take note of what a set cost; of one that was run again, the newer number counts. One that is not settled, because it
@@ -76,6 +90,23 @@ class Packing:
     def within(self) -> list[Tried]:
         """The sets that may be kept, in the order of their numbers."""
         return [self.tried[number] for number in sorted(self.tried) if self.tried[number].is_within]
+
+    def foreseen(self, trials: Sequence[Trial], distances: Mapping[int, float], first: int) -> list[Trial]:
+        """Parts of the sets that will hardly stay within the bar, those of several sites and at least FORESEEN from the clean
+        schedule, to be run with them. Numbered from `first`.
+        """
+        found: list[Trial] = []
+        held: set[Stamp] = set()
+        for each in trials:
+            if distances.get(each.number, 0.0) < FORESEEN or len(each.own) < 2:
+                continue
+            self._apart.add(each.number)
+            anchors = tuple(site for site in each.sites if site[0] in each.anchors)
+            for part in self._pieces(self._sites(self.stamps(each.own) - held, each.own)):
+                self._asked.add(frozenset((*anchors, *part)))
+                found.append(Trial(first + len(found), (*anchors, *part), each.anchors))
+                held |= self.stamps(part)
+        return found
 
     def split(self, first: int) -> list[Trial]:
         """Parts of the sets above the bar, as far as no set within it has their stamps; numbered from `first`.
@@ -107,15 +138,18 @@ class Packing:
         loose = self._sites(self.stamps(anchors) - set(held), anchors)
         found: list[tuple[Site, ...]] = []
         if len(own) > FEW:
-            found += [(*anchors, *half) for half in self._halves(own)]
+            found += [(*anchors, *part) for part in self._pieces(own)]
         else:
             found += [(*anchors, each) for site in own for each in self._forms(site)]
+        if len(trial.own) == 1 and len(own) == 1:
+            found += [(*anchors, each) for each in self._elsewhere(own[0])]
         with_anchors = [(sites, trial.anchors) for sites in found if frozenset(sites) != frozenset(trial.sites)]
         guide = self._guide(anchors)
         if guide is None or len(anchors) == 1:
             return with_anchors
         if len(trial.own) <= 1 and len(own) == 1 and self._may_help(tried, anchors):
-            with_anchors += [((guide, each), (guide[0],)) for each in self._forms(own[0])]
+            kept = self._lighter(anchors, guide)
+            with_anchors += [((*kept, each), tuple(key for key, _ in kept)) for each in self._forms(own[0])]
         if loose:
             # Anchors are sites, too: where every set with them costs too much, they are a set of their own.
             with_anchors.append((anchors, (guide[0],)))
@@ -140,16 +174,38 @@ class Packing:
                 found.append((key, Form.CARRIED_EXIT) if form.is_carried and here[0][1] is Form.EXIT else here[0])
         return found
 
-    def _halves(self, own: Sequence[Site]) -> tuple[Sequence[Site], Sequence[Site]]:
-        """Sites that are likely to cost and those that are not; where all are of one kind, the first half and the second."""
-        order = sorted(own, key=lambda site: self.weights.get(site[0], 0.0))
-        at = sum(not self.weights.get(key, 0.0) for key, _ in order)
-        middle = at if 0 < at < len(order) else (len(order) + 1) // 2
-        return order[:middle], order[middle:]
+    def _elsewhere(self, site: Site) -> list[Site]:
+        """The same one stamp at another place, where the site can have it there."""
+        key, form = site
+        if len(self._stamps_of(key, form)) > 1 or form not in SAME_STAMP:
+            return []
+        return [(key, SAME_STAMP[form])] if SAME_STAMP[form] in self.forms.get(key, ()) else []
+
+    def _pieces(self, own: Sequence[Site]) -> list[Sequence[Site]]:
+        """Sites that are likely to cost, each alone; the others of main loops, a few in one; the rest in one. Where that is all
+        in one, its first half and its second.
+        """
+        likely = [site for site in own if self.weights.get(site[0], 0.0)]
+        inside = [site for site in own if site not in likely and site[0] in self.inside]
+        rest = [site for site in own if site not in likely and site not in inside]
+        parts: list[Sequence[Site]] = [rest] if rest else []
+        parts += [inside[at : at + FEW] for at in range(0, len(inside), FEW)]
+        parts += [[site] for site in likely]
+        if len(parts) > 1:
+            return parts
+        middle = (len(own) + 1) // 2
+        return [half for half in (own[:middle], own[middle:]) if half]
 
     def _guide(self, anchors: Sequence[Site]) -> Site | None:
         """The anchor to keep where only one can be: a signal if there is one, as it has one stamp."""
         return min(anchors, key=lambda site: len(self.stamps([site])), default=None)
+
+    def _lighter(self, anchors: Sequence[Site], guide: Site) -> tuple[Site, ...]:
+        """The anchors that change nothing, where others do; else the one to keep. Warps without an anchor are placed by others,
+        which is far less exact.
+        """
+        free = tuple(site for site in anchors if not self.weights.get(site[0], 0.0))
+        return free if 0 < len(free) < len(anchors) else (guide,)
 
     def _may_help(self, tried: Tried, anchors: Sequence[Site]) -> bool:
         """Whether a set may be within the bar without its anchors: not where all of them are in a set that costs little."""
@@ -157,28 +213,46 @@ class Packing:
         return tried.ratio - max(0.0, min(with_them) - 1.0) - NOISE <= self.bar
 
     def merge(self, first: int) -> list[Trial]:
-        """Pairs of sets to be run as one, where more sets than `most` are needed: those that should cost least. Numbered from
-        `first`; none where no more are needed, or nothing is left to try.
+        """Sets to be run as one, where more sets than `most` are needed: as many in each as should stay within the bar; where
+        that was tried, pairs of them. Numbered from `first`; none where no more are needed, or nothing is left to try.
         """
         needed = self._needed(len(self.tried))
         if len(needed) <= self.most:
             return []
-        floor = min(1.0, *(each.ratio for each in needed))
-        pairs = sorted(combinations(needed, 2), key=lambda pair: pair[0].ratio + pair[1].ratio)
         merged: list[Trial] = []
-        used: set[int] = set()
-        for one, two in pairs:
-            if one.ratio + two.ratio - floor > self.bar + 2 * NOISE or {one.trial.number, two.trial.number} & used:
+        for group in (*self._bins(needed), *self._pairs(needed)):
+            used = {number for each in merged for number in self._made_of[each.number]}
+            if used & {each.trial.number for each in group}:
                 continue
-            sites = self._united(one.trial.sites, two.trial.sites)
+            sites = group[0].trial.sites
+            for each in group[1:]:
+                sites = self._united(sites, each.trial.sites)
             if frozenset(sites) in self._asked:
                 continue
             self._asked.add(frozenset(sites))
-            used |= {one.trial.number, two.trial.number}
-            anchors = tuple(dict.fromkeys((*one.trial.anchors, *two.trial.anchors)))
+            anchors = tuple(dict.fromkeys(key for each in group for key in each.trial.anchors))
             merged.append(Trial(first + len(merged), sites, anchors))
+            self._made_of[merged[-1].number] = frozenset(each.trial.number for each in group)
             self._apart.add(merged[-1].number)  # its parts are within the bar
         return merged
+
+    def _bins(self, needed: Sequence[Tried]) -> list[list[Tried]]:
+        """Groups of sets, as many as are kept, that should take about the same time: each set, the dearest first, to the group
+        that takes least so far. Costs are added up beyond what the cheapest set takes: of all, it has least beside what every
+        stamped build does. A set that should be too much for any group stays alone.
+        """
+        floor = min(each.ratio for each in needed)
+        bins: list[list[Tried]] = [[] for _ in range(self.most)]
+        for each in sorted(needed, key=lambda each: -each.ratio):
+            group = min(bins, key=lambda others: (sum(one.ratio - floor for one in others), len(others)))
+            if not group or floor + sum(one.ratio - floor for one in (*group, each)) <= self.bar + NOISE:
+                group.append(each)
+        return [group for group in bins if len(group) > 1]
+
+    def _pairs(self, needed: Sequence[Tried]) -> list[list[Tried]]:
+        floor = min(each.ratio for each in needed)
+        pairs = sorted(combinations(needed, 2), key=lambda pair: pair[0].ratio + pair[1].ratio)
+        return [list(pair) for pair in pairs if pair[0].ratio + pair[1].ratio - floor <= self.bar + 2 * NOISE]
 
     def _united(self, one: Iterable[Site], two: Iterable[Site]) -> tuple[Site, ...]:
         forms: dict[str, Form] = {}
@@ -204,13 +278,17 @@ class Packing:
         held = {stamp for each in grown for stamp in self.stamps(each.trial.sites)}
         left = self.within
         while left and len(grown) < most:
-            best = max(left, key=lambda each: (len(self.stamps(each.trial.sites) - held), -each.ratio))
+            best = max(left, key=lambda each: (len(self.stamps(each.trial.sites) - held), *self._merit(each)))
             new = self.stamps(best.trial.sites) - held
             if not new:
                 break
             grown.append(best)
             held |= new
         return grown
+
+    def _merit(self, tried: Tried) -> tuple[bool, int, float]:
+        """Of sets that cover as much: one that is clearly within the bar, with more anchors, that costs least."""
+        return (tried.ratio <= self.bar - NOISE, len(tried.trial.anchors), -tried.ratio)
 
     def _pruned(self, found: Sequence[Tried]) -> list[Tried]:
         kept = list(found)
@@ -219,6 +297,11 @@ class Packing:
             if self.stamps(each.trial.sites) <= others:
                 kept.remove(each)
         return kept
+
+    def refuse(self, number: int) -> None:
+        """A set that cannot be joined to the others: what it cost stays known."""
+        tried = self.tried[number]
+        self.tried[number] = Tried(tried.trial, tried.ratio, is_within=False)
 
     def forget(self, number: int) -> None:
         """A set that cannot be kept, whatever it costs: its program failed, or gave other results."""

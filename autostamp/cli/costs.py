@@ -13,6 +13,7 @@ from autostamp.diagnostics import AutostampError
 
 if TYPE_CHECKING:
     from autostamp.model.manifest import KernelTrace
+    from autostamp.model.replay import Replays
     from autostamp.report.cost import Cost
 
 
@@ -22,11 +23,17 @@ def read_costs(
     overhead: Path | None,
     case: str | None = None,
     run: Path | None = None,
+    replays: Replays | None = None,
 ) -> dict[int, Cost]:
-    """The cost of each kernel trace, by its number; what no file says comes from the run folder. Raises AS7004 for a file that
-    is something else, that holds no such kernel or case, or that leaves open which it is.
+    """The cost of each kernel trace, by its number; what no file says comes from the run folder, and of a joined run (`replays`)
+    the time is that of its slowest set. Raises AS7004 for a file that is something else, that holds no such kernel or case, or
+    that leaves open which it is.
     """
+    from autostamp.report.replays_text import worst_ratio
+
     ratio = _ratio(overhead, kernels, case) if overhead is not None else _launch_ratio(run)
+    if replays is not None:
+        ratio = ratio or worst_ratio(replays)
     compared = _objects(safety, "kernels") if safety is not None else _from_cubins(run)
     found: dict[int, Cost] = {}
     for kernel in kernels:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that mean the same on every command: `--json`, `-q` and `--no-color`."""
+"""Options that mean the same on every command: `--json`, `-q`, `--no-color`, and those of the cost of measuring."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -35,6 +36,18 @@ def quiet_option(command: Command) -> Command:
     return click.option("-q", "--quiet", is_flag=True, help="Print the result only, no notes.")(command)
 
 
+def cost_options(command: Command) -> Command:
+    """Add `--safety`, `--overhead` and `--case`: what is known of the cost of measuring."""
+    file = click.Path(path_type=Path, dir_okay=False, exists=True)
+    for option in (
+        click.option("--case", metavar="NAME", help="The case of --overhead that this run is."),
+        click.option("--overhead", type=file, metavar="FILE", help="What benchmarks/overhead.py --json wrote."),
+        click.option("--safety", type=file, metavar="FILE", help="What `autostamp safety --json` printed."),
+    ):
+        command = option(command)
+    return command
+
+
 def output_options(command: Command) -> Command:
-    """Add all three."""
+    """Add `--json`, `-q` and `--no-color`."""
     return json_option(quiet_option(no_color_option(command)))

@@ -43,10 +43,22 @@ def svg_text(pairs: Sequence[Pair], data: RunData, window: Window, predicted: Ma
     shown = with_predicted(pairs, data.manifest, predicted, data.facts)
     timelines, flows = [timeline for timeline, _ in shown.pairs], [flow for _, flow in shown.pairs]
     try:
-        return timeline_svg(timelines, shown.manifest, data.facts, window, flows, shown.axis_of)
+        return timeline_svg(timelines, shown.manifest, data.facts, window, flows, shown.axis_of, _remarks(data))
     except ValueError as error:
         ends = ", ".join(f"{max(warp.end for warp in timeline.warps):,}" for timeline in timelines)
         raise AutostampError.of("AS9001", detail=f"--from and --to: {error}; the kernels end at {ends}") from error
+
+
+def _remarks(data: RunData) -> dict[int, tuple[str, ...]]:
+    """What a joined run says of itself, in a few words, by kernel trace."""
+    from autostamp.report.joined_notes import unrecorded_waits
+    from autostamp.report.replays_text import replay_lines
+
+    if data.replays is None:
+        return {}
+    headline, *_ = replay_lines(data.replays, data.manifest)
+    numbers = {trace.kernel.number for trace in data.recorded}
+    return {number: (headline, *unrecorded_waits(data.replays, data.manifest, number)) for number in sorted(numbers)}
 
 
 def png_bytes(svg: str, path: object) -> bytes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from autostamp.cli.options import no_color_option, quiet_option
+from autostamp.cli.options import cost_options, no_color_option, quiet_option
 from autostamp.cli.outputs import Window, perfetto_bytes, png_bytes, svg_text
 from autostamp.cli.report_prediction import PredictionInputs, prediction_options
 from autostamp.cli.traces import NO_LANES_HINT, kernel_option, select, trace_option
@@ -48,6 +48,7 @@ class _Report:
 
     def document(self, **options: Any) -> dict[str, Any]:  # noqa: ANN401  # passed on
         """The report document. Raises AS7003 where the page's columns cannot hold it."""
+        from autostamp.cli.unrecorded import bounds_of
         from autostamp.report.document import document
         from autostamp.runtime.sources import original_texts
 
@@ -63,6 +64,7 @@ class _Report:
             predicted=self.predicted,
             launches=self._launches(),
             replays=self.data.replays,
+            bounds=bounds_of(self.data, self.traces),
             **options,
         )
 
@@ -162,9 +164,7 @@ class _Inputs:
 @click.option("--csv", type=_FILE, metavar="FILE", help="Write all spans as comma-separated values.")
 @click.option("--from", "first", type=click.IntRange(min=0), metavar="CYCLE", help="Begin the picture here.")
 @click.option("--to", "last", type=click.IntRange(min=0), metavar="CYCLE", help="End the picture here.")
-@click.option("--safety", type=_INPUT, metavar="FILE", help="What `autostamp safety --json` printed.")
-@click.option("--overhead", type=_INPUT, metavar="FILE", help="What benchmarks/overhead.py --json wrote.")
-@click.option("--case", metavar="NAME", help="The case of --overhead that this run is.")
+@cost_options
 @prediction_options
 @kernel_option
 @trace_option
@@ -284,7 +284,7 @@ def _analysed(
     data = inputs.read(select_by[1])
     traces = _with_records(select(data, *select_by), inputs.path)
     safety, overhead, case = costs
-    known = _with_replays(read_costs([trace.kernel for trace in traces], safety, overhead, case, inputs.run), data)
+    known = read_costs([trace.kernel for trace in traces], safety, overhead, case, inputs.run, data.replays)
     say(f"analysing {len(traces)} kernel traces")
     timelines = aligned([analyse(trace, longest=0) for trace in traces], traces)
     pairs: list[Pair] = []
@@ -298,16 +298,6 @@ def _analysed(
         known[number] = replace(known[number], time_ratio=prediction.ratio(data, pairs, known[number].time_ratio))
         predicted = prediction.held_against(data, traces, pairs, known[number].time_ratio)
     return _Report(data, traces, pairs, [check(trace) for trace in traces], known, window, predicted)
-
-
-def _with_replays(known: dict[int, Cost], data: RunData) -> dict[int, Cost]:
-    """Of a joined run, the time of its slowest set where no other was given."""
-    from autostamp.report.replays_text import worst_ratio
-
-    worst = worst_ratio(data.replays) if data.replays is not None else None
-    if worst is None:
-        return known
-    return {number: replace(cost, time_ratio=cost.time_ratio or worst) for number, cost in known.items()}
 
 
 def _with_records(traces: Sequence[Trace], run: Path) -> list[Trace]:

@@ -44,19 +44,41 @@ class JoinedRuns:
 
 
 def join_runs(kept: Sequence[tuple[ReplayedSet, Sequence[Path]]], allowance: float) -> JoinedRuns:
-    """Join the runs of the sets that were kept. A set that fits in one kernel and not in another is refused as a whole."""
-    from autostamp.analysis.join import join
-    from autostamp.runtime.joined_run import fitted
+    """Join the runs of the sets that were kept. A set that fits in one kernel and not in another is refused as a whole.
+
+    The reference is the set with the most records, which are right to the cycle; where that refuses others, the one with which
+    the joined sets have the most records.
+    """
     from autostamp.runtime.store import load_run
 
     loaded = {made.number: [load_run(path) for path in paths] for made, paths in kept}
-    # The set with the most records is the reference: those are right to the cycle.
-    order = sorted(loaded, key=lambda number: (-_records(loaded[number][0]), number))
+    ratios = {made.number: made.times.ratio for made, _ in kept}
+    sizes = {number: _records(runs[0]) for number, runs in loaded.items()}
+    order = sorted(loaded, key=lambda number: (-sizes[number], number))
+    best, most = _joined(order, loaded, ratios, allowance), -1
+    for first in order if best.refusals else []:
+        found = _joined([first, *(number for number in order if number != first)], loaded, ratios, allowance)
+        size = sum(sizes.values()) - sum(sizes[each.number] for each in found.refusals)
+        if size > most:
+            best, most = found, size
+    return best
+
+
+def _joined(
+    order: Sequence[int],
+    loaded: Mapping[int, Sequence[RunData]],
+    ratios: Mapping[int, float],
+    allowance: float,
+) -> JoinedRuns:
+    """All kernels joined onto the first of these sets that has no fault of its own."""
+    from autostamp.analysis.join import join
+    from autostamp.runtime.joined_run import fitted
+
     refused: dict[int, Refusal] = {}
     while True:
         left = [number for number in order if number not in refused]
         keys = dict.fromkeys(key for number in left for key in by_kernel(loaded[number][0]))
-        found = [join(_recordings(left, loaded, key), allowance) for key in keys]
+        found = [join(_recordings(left, loaded, ratios, key), allowance) for key in keys]
         again = {refusal.number: refusal for one in found for refusal in one.refusals}
         if not again:
             break
@@ -105,7 +127,9 @@ def launches(run: Path) -> int:
     return max((trace.launch + 1 for trace in load_run(run).recorded), default=0)
 
 
-def _recordings(numbers: Sequence[int], loaded: Mapping[int, Sequence[RunData]], key: Key) -> list[Recording]:
+def _recordings(
+    numbers: Sequence[int], loaded: Mapping[int, Sequence[RunData]], ratios: Mapping[int, float], key: Key
+) -> list[Recording]:
     """The launches of both runs of each set, as far as it has the kernel."""
     from autostamp.model.replay import Recording
 
@@ -114,7 +138,7 @@ def _recordings(numbers: Sequence[int], loaded: Mapping[int, Sequence[RunData]],
         launches = [trace for run in loaded[number] for trace in by_kernel(run).get(key, [])]
         if launches:
             numbered = tuple(replace(trace, launch=at) for at, trace in enumerate(launches))
-            found.append(Recording(number, numbered))
+            found.append(Recording(number, numbered, ratios[number]))
     return found
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from autostamp.analysis.replay_sets import Trial
     from autostamp.cli.replay_options import ReplayChoices
     from autostamp.cli.replay_rounds import Ran, Rounds
+    from autostamp.cli.run_joined import JoinedRuns
     from autostamp.hooks.replay_program import Program
     from autostamp.model.placement import Placement
     from autostamp.model.replay import Refusal, ReplayedSet, Uncovered
@@ -27,6 +28,9 @@ ROUNDS: Final = 10
 
 LOOK: Final = 2
 """Runs of a set until it is known whether it may be kept. Those that are kept are then run as often as was asked for."""
+
+ALIKE: Final = 0.003
+"""Schedule distances that differ by so little are the same: a tenth of what is near clean."""
 
 CONFIRMATIONS: Final = 3
 """So often the kept sets are run further: one that turns out to cost more than the bar makes room for another."""
@@ -59,16 +63,24 @@ def run_replays(program: Program, asked: ReplayChoices, out: Path, *, quiet: boo
     return max((finding.status for finding in session.findings), default=ExitStatus.OK)
 
 
+def _packing(placement: Placement, asked: ReplayChoices) -> Packing:
+    """What a placement says of its sites: those that move the schedule further than any stamp does are likely to cost."""
+    from autostamp.analysis.replay_packing import Packing
+
+    sites = placement.sites
+    weights = {each.key: max(0.0, each.features.distance - placement.floor - ALIKE) for each in sites}
+    forms = {each.key: each.forms for each in sites}
+    inside = frozenset(each.key for each in sites if each.loops)
+    return Packing(asked.bar, asked.sets, weights=weights, inside=inside, forms=forms)
+
+
 class _Session:
     def __init__(self, program: Program, placement: Placement, rounds: Rounds, asked: ReplayChoices) -> None:
-        from autostamp.analysis.replay_packing import Packing
-
         self._program = program
         self._placement = placement
         self._rounds = rounds
         self._asked = asked
-        weights = {each.key: each.features.distance for each in placement.sites}
-        self._packing: Packing = Packing(asked.bar, asked.sets, weights=weights)
+        self._packing: Packing = _packing(placement, asked)
         self._next = 1
         self._dropped: list[Refusal] = []
         self._codes: dict[str, str] = {}
@@ -86,10 +98,14 @@ class _Session:
             trials = trials[: len(self._placement.sets)]
         self._next = 1 + max(each.number for each in trials)
         if is_free and everything(trials[:-1]) == trials[-1]:
-            # A kernel that hides all its stamps needs no other set.
             self._packing.keep_whole(trials[-1].number)
-            *later, whole = trials
-            trials = [whole]
+            if self._program.build or self._asked.jobs == 1:
+                # A kernel that hides all its stamps needs no other set. (Programs side by side take a round's time once.)
+                *later, whole = trials
+                trials = [whole]
+        if is_free and self._asked.jobs > 1 and not later:
+            distances = {each.number: each.features.distance - self._placement.floor for each in self._placement.sets}
+            trials += self._new(self._packing.foreseen(trials, distances, self._next))
         begin, is_own = time.monotonic(), True
         for _ in range(ROUNDS):
             if not is_own and self._asked.budget is not None and time.monotonic() - begin > self._asked.budget:
@@ -104,7 +120,9 @@ class _Session:
             elif is_free:
                 is_own = False
                 trials += self._new(self._packing.split(self._next))
-                trials = trials or self._new(self._packing.merge(self._next))
+                # Programs that start side by side take a round's time once, so one round does both.
+                if not trials or self._asked.jobs > 1:
+                    trials += self._new(self._packing.merge(self._next))
             if not trials:
                 break
         return self._confirm()
@@ -187,14 +205,9 @@ class _Session:
 
     def write(self, out: Path) -> None:
         """Join the kept sets and write the run folder. Raises AS8131 where no trace comes of it, AS7001."""
-        from autostamp.cli.run_joined import join_runs
         from autostamp.model.replay import REPLAYS_SCHEMA, Replays
 
-        kept = [self._replayed(self._rounds.ran[each.trial.number]) for each in self._packing.chosen()]
-        joined = join_runs(kept, self._asked.bar - 1.0)
-        for refusal in joined.refusals:
-            self._codes |= dict.fromkeys((key for key, _ in self._rounds.ran[refusal.number].trial.sites), refusal.code)
-            self._drop(refusal.number, refusal.code, refusal.detail)
+        kept, joined = self._joined()
         self._look_at_noise()
         out_of = {each.number for each in joined.refusals}
         sets = tuple(made for made, _ in kept if made.number not in out_of)
@@ -213,6 +226,26 @@ class _Session:
             (*self._notes, *notes),
         )
         joined.write(out, said, self._program.command)
+
+    def _joined(self) -> tuple[list[tuple[ReplayedSet, list[Path]]], JoinedRuns]:
+        """The kept sets, joined. Where one is refused, others that have its stamps may take its place."""
+        from autostamp.cli.run_joined import join_runs
+
+        refused: dict[int, Refusal] = {}
+        while True:
+            chosen = [each.trial.number for each in self._packing.chosen()]
+            kept = [self._replayed(self._rounds.ran[number]) for number in chosen]
+            joined = join_runs(kept, self._asked.bar - 1.0)
+            refused |= {each.number: each for each in joined.refusals}
+            for number in refused.keys() & set(chosen):
+                self._packing.refuse(number)
+            others = {each.trial.number for each in self._packing.chosen()} - set(chosen)
+            if not others or self._asked.as_placed or self._confirm():
+                break
+        for refusal in refused.values():
+            self._codes |= dict.fromkeys((key for key, _ in self._rounds.ran[refusal.number].trial.sites), refusal.code)
+            self._drop(refusal.number, refusal.code, refusal.detail)
+        return kept, joined
 
     def _replayed(self, ran: Ran) -> tuple[ReplayedSet, list[Path]]:
         from autostamp.cli.run_joined import launches

@@ -3,6 +3,9 @@
 
 What a set costs is not the sum of what its sites cost, so every set that is proposed was compiled. The base of every set are
 the anchors and all sites that change nothing; the other sites are packed onto it by halving what does not fit together.
+
+Of some kernels any stamp at all makes another schedule. It may cost nothing all the same, so that no set is worse than sets that
+move the schedule not much further than any stamp does: those are proposed, and said to be so.
 """
 
 from __future__ import annotations
@@ -34,8 +37,12 @@ ANCHOR_WAITS = 2
 SOLO_SHARE = 0.6
 """How much of the budget single sites may take: without sets they are worth nothing."""
 
+ANY = 0.25
+"""What all but this share of the sites do to the schedule, any stamp does."""
+
 FREE_TOGETHER = 0.1
-"""What all free sites together may add to a set's distance, as a share of the limit."""
+"""What all free sites together may add to a set's distance, as a share of the limit; where no site is free, by how much those
+that move the schedule least may differ."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -46,6 +53,7 @@ class Search:
     """One search. `limit` is the largest distance that is near clean; nothing is compiled after `deadline` by the `clock`.
 
     Afterwards `unanchored` has the roles for which no site can serve as an anchor, and `is_complete` is False where time ran out.
+    `floor` is what any stamp moves the schedule by where that alone is over the limit, else 0.
     """
 
     variants: Variants
@@ -55,6 +63,7 @@ class Search:
     progress: Progress = lambda _what, _done, _all: None
     unanchored: tuple[str, ...] = ()
     is_complete: bool = True
+    floor: float = 0.0
     clock: Callable[[], float] = time.monotonic
     _until: float = float("inf")
 
@@ -67,7 +76,7 @@ class Search:
         self._until = self.deadline
         usable = [each for each in solos if self._is_good(self._known(_alone(each.key, each.form)))]
         anchors = self._anchors(target, usable)
-        fixed = self._fixed(anchors)
+        fixed = self._fixed(anchors, usable)
         base = self._base(usable, fixed)
         rest = [(each.key, each.form) for each in usable if (each.key, each.form) not in base]
         sets = self._packed(base, fixed, rest)
@@ -78,12 +87,13 @@ class Search:
             kernel=target.symbol,
             digest=target.digest,
             sites=tuple(solos),
-            sets=tuple(self._set(number, sites, anchors) for number, sites in enumerate(sets, 1)),
+            sets=tuple(self._set(number, sites, fixed) for number, sites in enumerate(sets, 1)),
             uncovered=tuple(each.key for each in target.candidates if each.key not in placed),
             compiles=self.variants.compiles,
             complete=self.is_complete,
             files=target.files,
             toolchain=target.toolchain,
+            floor=self.floor,
         )
 
     def _solos(self, candidates: Sequence[Candidate]) -> list[PlacedSite]:
@@ -91,18 +101,34 @@ class Search:
         taken before one that does not, then the one that moves least.
         """
         self._compile("sites", [_alone(each.key, Form.BOTH) for each in candidates])
+        self.floor = self._least([_alone(each.key) for each in candidates])
         moving = [each for each in candidates if not self._is_good(self._known(_alone(each.key)))]
         self._compile("forms", [_alone(each.key, form) for each in moving for form in each.other_forms()])
-        found = []
-        for each in candidates:
-            forms = [Form.BOTH, *each.other_forms()] if each in moving else [Form.BOTH]
-            known = [(form, made) for form in forms if (made := self._known(_alone(each.key, form))) is not None]
-            if known:
-                form, best = min(known, key=lambda item: (not self._is_good(item[1]), *_worth(*item)))
-                if not self._is_good(best):  # no form helps: say what the site costs in full
-                    form, best = known[0]
-                found.append(PlacedSite(each.key, form, schedule_features.effect(best.features), best.features))
-        return found
+        every = [_alone(each.key, form) for each in candidates for form in Form]
+        if not self.floor and not any(self._is_good(self._known(sites)) for sites in every):
+            self.floor = self._least(every, share=0.0)
+        return [placed for each in candidates if (placed := self._solo(each, with_forms=each in moving)) is not None]
+
+    def _least(self, alone: Sequence[Sites], share: float = ANY) -> float:
+        """What any stamp moves the schedule by where that is over the limit, else 0: this share of them move it less."""
+        known = sorted(made.features.distance for sites in alone if (made := self._known(sites)) is not None)
+        at = int(share * len(known))
+        if not known or (share and not at):  # of three sites no share says anything
+            return 0.0
+        return known[at] if known[at] > self.limit else 0.0
+
+    def _solo(self, site: Candidate, *, with_forms: bool) -> PlacedSite | None:
+        """One site in its best form; None where none compiled."""
+        every = (Form.BOTH, *site.other_forms())
+        forms = every if with_forms else every[:1]
+        known = [(form, made) for form in forms if (made := self._known(_alone(site.key, form))) is not None]
+        if not known:
+            return None
+        form, best = min(known, key=lambda item: (not self._is_good(item[1]), *_worth(*item)))
+        if not self._is_good(best):  # no form helps: say what the site costs in full
+            form, best = known[0]
+        effect = schedule_features.effect(best.features)
+        return PlacedSite(site.key, form, effect, best.features, every, tuple(sorted(best.roles)))
 
     def _anchors(self, target: Target, usable: Sequence[PlacedSite]) -> dict[str, Form]:
         """For each role the site in its main loop that moves least: visited every iteration, stamped in every set.
@@ -114,11 +140,11 @@ class Search:
         found: dict[str, Form] = {}
         missing: list[str] = []
         for role in dict.fromkeys(role for each in target.candidates for role in each.roles if role):
-            looped = [each for each in usable if roles[each.key] == (role,) and self._loops(each)]
+            looped = [each for each in usable if roles[each.key] == (role,) and each.loops]
             # A role has a loop around its main loop, and one behind it: visited once a tile.
-            here = [each for each in looped if role in self._loops(each)] or looped
+            here = [each for each in looped if role in each.loops] or looped
             here.sort(key=lambda each: each.features.distance)
-            if here and here[0].features.distance > schedule_features.weights().free:
+            if here and not self._is_free(here[0]):
                 near = [each.key for each in here if each.form is Form.BOTH and each.key in waits][:ANCHOR_WAITS]
                 self._compile("anchors", [_alone(key, form) for key in near for form in _SINGLE])
             options = [(each.key, form) for each in here for form in {each.form, *_SINGLE}]
@@ -131,31 +157,39 @@ class Search:
         self.unanchored = tuple(missing)
         return found
 
-    def _loops(self, site: PlacedSite) -> frozenset[str]:
-        """The main loops that hold the site's stamps, by their roles."""
-        made = self._known(_alone(site.key, site.form))
-        return made.roles if made is not None else frozenset()
+    def _is_free(self, site: PlacedSite) -> bool:
+        """Whether a site does no more than any stamp does."""
+        if not self.floor:
+            return site.effect is Effect.FREE
+        return site.features.distance <= self.floor + FREE_TOGETHER * self.limit
 
-    def _fixed(self, anchors: Mapping[str, Form]) -> Sites:
-        """The anchors, as many as are near clean together."""
+    def _fixed(self, anchors: Mapping[str, Form], usable: Sequence[PlacedSite]) -> Sites:
+        """The anchors, as many as are near clean together, with the other free sites of main loops: what is visited in every
+        iteration and costs nothing makes the map from one replay to another closer.
+        """
         kept: Sites = frozenset()
         for site in (frozenset(anchors.items()), *(frozenset({each}) for each in anchors.items())):
             if site and not site <= kept and self._is_good(self._measured(kept | site)):
                 kept |= site
-        return kept
+        if self.floor:  # what moves the schedule as the least stamp does need not cost as little
+            return kept
+        return self._grown(kept, [each for each in usable if self._is_free(each) and each.loops])
 
     def _base(self, usable: Sequence[PlacedSite], fixed: Sites) -> Sites:
         """The anchors with the sites that are free alone, as many as are near clean together and cost no more than they do."""
-        free = [(each.key, each.form) for each in usable if each.effect is Effect.FREE]
-        made = self._measured(fixed) if fixed else None
+        return fixed if self.floor else self._grown(fixed, [each for each in usable if self._is_free(each)])
+
+    def _grown(self, kept: Sites, more: Sequence[PlacedSite]) -> Sites:
+        """With all of these sites or a half of them, where that moves the schedule no further."""
+        made = self._measured(kept) if kept else None
         limit = (made.features.distance if made is not None else 0.0) + FREE_TOGETHER * self.limit
-        base = fixed
+        free = [(each.key, each.form) for each in more]
         for part in (free, free[: len(free) // 2], free[len(free) // 2 :]):
-            wanted = union(base, part)
-            found = self._measured(wanted) if wanted != base else None
+            wanted = union(kept, part)
+            found = self._measured(wanted) if wanted != kept else None
             if found is not None and found.features.distance <= limit:
-                base = wanted
-        return base
+                kept = wanted
+        return kept
 
     def _packed(self, base: Sites, fixed: Sites, rest: Sequence[tuple[str, Form]]) -> list[Sites]:
         """Sets that hold the base, or at least the anchors, and together all of `rest`: as few as halving and merging find."""
@@ -262,7 +296,7 @@ class Search:
         return self.variants.known(sites)
 
     def _is_good(self, made: Measured | None) -> bool:
-        return made is not None and made.features.distance <= self.limit
+        return made is not None and made.features.distance <= self.floor + self.limit
 
     def _is_late(self) -> bool:
         late = self.clock() > self._until
@@ -270,11 +304,12 @@ class Search:
             self.is_complete = False
         return late
 
-    def _set(self, number: int, sites: Sites, anchors: Mapping[str, Form]) -> ReplaySet:
+    def _set(self, number: int, sites: Sites, fixed: Sites) -> ReplaySet:
         made = self.variants.measure(sites)
         assert made is not None
         keys = {key for key, _ in sites}
-        return ReplaySet(number, tuple(sorted(sites)), tuple(key for key in anchors if key in keys), made.features)
+        anchors = tuple(each.key for each in self.variants.target.candidates if each.key in keys & dict(fixed).keys())
+        return ReplaySet(number, tuple(sorted(sites)), anchors, made.features)
 
 
 def union(*groups: Iterable[tuple[str, Form]]) -> Sites:

@@ -33,8 +33,11 @@ Sites: TypeAlias = frozenset[tuple[str, Form]]
 KEPT_S: Final = 14 * 24 * 3600
 """How long a cached variant is kept that nobody uses."""
 
-STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py .toml"))
-"""What decides which instructions a stamp becomes, and how they are weighed: part of the name under which a variant is cached."""
+STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py"))
+"""What decides which instructions a stamp becomes: part of the name under which a variant's cubin is cached."""
+
+MEASURES: Final = "loop schedule trip_code"
+"""How the names of those modules and data of `passes` begin that only compare cubins: they decide what is read from one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +138,19 @@ class Variants:
     def _measured(self, sites: Sites) -> Measured:
         """From the state folder, else compiled and kept there: cubin and features."""
         name = self._name(sites)
-        path, known = (self.state.root / "variants" / f"{name}.{ending}" for ending in ("cubin", "json"))
+        endings = ("cubin", f"{_measures_digest()}.json")
+        path, known = (self.state.root / "variants" / f"{name}.{ending}" for ending in endings)
         with contextlib.suppress(OSError, msgspec.DecodeError):
             found = msgspec.json.decode(known.read_bytes(), type=Measured)
             for each in (path, known):
                 os.utime(each)  # what was used lately is not removed
             return found
-        data = self.builder.build(sites)
-        with self._lock:
-            self.compiles += 1
+        try:
+            data = path.read_bytes()
+        except OSError:
+            data = self.builder.build(sites)
+            with self._lock:
+                self.compiles += 1
         outline = schedule_features.Outline(_kernel(data, self.target.symbol))
         found = Measured(schedule_features.features(self.clean, outline), outline.stamped_roles)
         write_whole(path, data)
@@ -190,5 +197,17 @@ def _stamps_digest() -> str:
     for package, endings in STAMP_SOURCES:
         with resources.as_file(resources.files("autostamp") / package) as folder:
             for file in sorted(path for path in Path(folder).rglob("*") if path.suffix in endings.split()):
-                digest.update(file.read_bytes())
+                if not file.name.startswith(tuple(MEASURES.split())):
+                    digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+@cache
+def _measures_digest() -> str:
+    """Over the sources that compare cubins, and their weights."""
+    digest = hashlib.sha256()
+    with resources.as_file(resources.files("autostamp") / "passes") as folder:
+        for file in sorted(path for path in Path(folder).iterdir() if path.suffix in (".py", ".toml")):
+            if file.name.startswith(tuple(MEASURES.split())):
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from autostamp.model.manifest import SourceFile
-from autostamp.model.site import Site
+from autostamp.model.site import Site, Skip
 
 PLACEMENT_SCHEMA = 1
 
@@ -100,12 +100,17 @@ class ScheduleFeatures:
 
 @dataclass(frozen=True, slots=True)
 class PlacedSite:
-    """One site, stamped alone in `form`, and what that did. `key` is `site_key` of it."""
+    """One site, stamped alone in `form`, and what that did. `key` is `site_key` of it.
+
+    `forms` are all that it can have; `loops` are the roles whose main loop holds its stamps.
+    """
 
     key: str
     form: Form
     effect: Effect
     features: ScheduleFeatures
+    forms: tuple[Form, ...] = ()
+    loops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,8 @@ class Placement:
     `compiles` counts compilations that were not cached. `complete` is False where a budget or a failure ended the search early.
     `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping. `toolchain` is
     what compiled the variants (`runtime.compilers`), empty where that is not known: with another, other sites may perturb.
+    `floor` is 0 but where any stamp moves the schedule further than is near clean (three of four sites do so alone): then it is
+    that distance, and the sets go up to as much more than it. What they cost only a measurement can say.
     """
 
     schema_version: int
@@ -138,6 +145,7 @@ class Placement:
     complete: bool
     files: tuple[str, ...] = ()
     toolchain: str = ""
+    floor: float = 0.0
 
 
 def site_key(file: SourceFile, site: Site) -> str:
@@ -148,7 +156,7 @@ def site_key(file: SourceFile, site: Site) -> str:
     return key_at(file.path, file.key, site)
 
 
-def key_at(path: str, key: str, site: Site) -> str:
-    """The key of a site in the file at `path`, whose content has the manifest's `key`."""
+def key_at(path: str, key: str, site: Site | Skip) -> str:
+    """The key of a call in the file at `path`, whose content has the manifest's `key`."""
     name = path.replace("\\", "/").rpartition("/")[2]
     return f"{name}:{site.span.line}:{site.span.column}@{key}"

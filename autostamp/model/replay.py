@@ -13,10 +13,13 @@ REPLAYS_SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The launches of one CTA that one replay recorded. `number` is that of its set, from 1."""
+    """The launches of one CTA that one replay recorded. `number` is that of its set, from 1. `ratio` is what the set was
+    measured to take of the clean time, 0 where that is unknown.
+    """
 
     number: int
     launches: tuple[Trace, ...]
+    ratio: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,43 @@ class Uncovered:
     key: str
     cost: str
     code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A kind of record beside a stamp that has none: the instance, and `kind`, a value of `EventKind`.
+
+    `which` of its visits is meant: `each`, or only the `last` before it or the `first` after it, of a loop that is left or
+    entered between. `trip` is 1 where it is of the loop's next trip, -1 where it is of the one before.
+    """
+
+    instance: int
+    kind: str
+    which: str = "each"
+    trip: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Between which records a stamp lies that was not recorded, by the order of the source, and how far those are apart.
+
+    `key` is that of the site. `stamp` is `wait` or `signal` where the site has no record at all, `enter` or `exit` where that is
+    the one of its two that is missing. `median`, `p10` and `p90` are cycles from one neighbour to the other over `count` spans of
+    `warps`, `error` the median of what the errors of the two records say of the span (0: the reference recorded both).
+    """
+
+    key: str
+    stamp: str
+    kernel: int
+    role: str
+    warps: tuple[int, ...]
+    before: Neighbour
+    after: Neighbour
+    count: int
+    median: int
+    p10: int
+    p90: int
+    error: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from autostamp import __version__
 from autostamp.model.comparison import LaunchFigure
 from autostamp.model.flow import Flow
 from autostamp.model.manifest import Manifest
-from autostamp.model.replay import Replays
+from autostamp.model.replay import Bound, Replays
 from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import Timeline
 from autostamp.report.columns import Encode, packed
@@ -22,6 +22,7 @@ from autostamp.report.cost import Cost
 from autostamp.report.document_prediction import Predicted, prediction_object
 from autostamp.report.document_tables import Tables, tables_of
 from autostamp.report.document_timeline import timeline_object
+from autostamp.report.joined_notes import caveat, split_waits, unrecorded_waits
 from autostamp.report.launches_text import launch_lines
 from autostamp.report.notes import loud_notes, placed_notes
 from autostamp.report.places import places_of
@@ -45,6 +46,7 @@ def document(
     predicted: Mapping[int, Predicted] | None = None,
     launches: Mapping[int, Sequence[LaunchFigure]] | None = None,
     replays: Replays | None = None,
+    bounds: Sequence[Bound] = (),
     columns: Encode = packed,
     progress: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
@@ -52,20 +54,25 @@ def document(
 
     `sources` are original texts by file key (what is missing is noted), `costs` are by kernel trace, and `findings` say for each
     pair what is wrong with its records (a sentence each; empty: nothing is). `predicted` is by index of a pair, `launches`
-    (figures over several launches) by kernel trace, `replays` what a joined run says of itself. `columns` says how columns are
-    stored, `progress` is called after each timeline. Raises OverflowError where a packed column cannot hold a value.
+    (figures over several launches) by kernel trace, `replays` what a joined run says of itself, `bounds` where the stamps lie
+    that it lacks. `columns` says how columns are stored, `progress` is called after each timeline. Raises OverflowError where a
+    packed column cannot hold a value.
     """
     facts = facts or MachineFacts()
     tables = tables_of(manifest, (timeline.trace for timeline, _ in pairs), sources or {})
     found: list[dict[str, Any]] = []
     told: list[tuple[Timeline, str]] = []
+    joined = _joined_notes([timeline for timeline, _ in pairs], manifest, replays)
     for index, (timeline, flow) in enumerate(pairs):
-        own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest))
+        own = (*(findings[index] if findings else ()), *loud_notes(timeline, manifest, with_split=False))
         cost = (costs or {}).get(timeline.trace, Cost())
         spread = launch_lines((launches or {}).get(timeline.trace, ()), places_of(manifest, timeline.trace))
-        said = verdict(timeline, flow, manifest, facts, cost, launches=spread)
+        said = verdict(
+            timeline, flow, manifest, facts, cost, launches=spread, caveat=caveat(replays, manifest, timeline.trace)
+        )
         found.append(timeline_object((timeline, flow), facts, said, cost, tables.numbers[timeline.trace], columns))
-        told += [(timeline, note) for note in dict.fromkeys((*own, *flow.notes))]
+        missing = joined[timeline.trace]
+        told += [(timeline, note) for note in dict.fromkeys((*missing, *own, *flow.notes))]
         progress()
     for index, prediction in sorted((predicted or {}).items()):
         found[index]["prediction"] = prediction_object(prediction, tables, columns)
@@ -80,8 +87,20 @@ def document(
         "instances": tables.instances,
         "barriers": tables.barriers,
         "timelines": found,
-        **({"replays": replays_object(replays)} if replays is not None else {}),
+        **({"replays": replays_object(replays, manifest, bounds)} if replays is not None else {}),
     }
+
+
+def _joined_notes(
+    timelines: Sequence[Timeline], manifest: Manifest, replays: Replays | None
+) -> dict[int, tuple[str, ...]]:
+    """By kernel trace: the waits of a joined run whose stall is not known, or not well, over all its timelines."""
+    found = {}
+    for trace in dict.fromkeys(timeline.trace for timeline in timelines):
+        own = [timeline for timeline in timelines if timeline.trace == trace]
+        missing = unrecorded_waits(replays, manifest, trace) if replays is not None else ()
+        found[trace] = (*missing, *split_waits(own, places_of(manifest, trace)))
+    return found
 
 
 def title_of(timelines: Sequence[Timeline], facts: MachineFacts) -> str:

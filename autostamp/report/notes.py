@@ -8,6 +8,7 @@ from typing import Final
 
 from autostamp.model.manifest import Manifest
 from autostamp.model.timeline import Timeline, WarpTimeline
+from autostamp.report.joined_notes import split_waits
 from autostamp.report.places import Place, places_of
 from autostamp.report.verdict_words import count_of, warps_of
 
@@ -15,8 +16,13 @@ _MOST_NAMED: Final = 4
 _MOST_OPEN: Final = 4
 
 
-def loud_notes(timeline: Timeline, manifest: Manifest, with_missed: bool = True) -> tuple[str, ...]:
-    """One sentence each, most serious first; empty when there is nothing to say. `with_missed`: also sites not reached."""
+def loud_notes(
+    timeline: Timeline, manifest: Manifest, with_missed: bool = True, with_split: bool = True
+) -> tuple[str, ...]:
+    """One sentence each, most serious first; empty when there is nothing to say.
+
+    `with_missed`: also sites not reached. `with_split`: also waits whose two stamps are of two replays.
+    """
     places = places_of(manifest, timeline.trace)
     return (
         *timeline.warnings,
@@ -24,6 +30,7 @@ def loud_notes(timeline: Timeline, manifest: Manifest, with_missed: bool = True)
         *_open_waits(timeline, places),
         *_silent(timeline),
         *_missing_roles(timeline, places),
+        *(split_waits([timeline], places) if with_split else ()),
         *(_never_visited(timeline, places) if with_missed else ()),
     )
 

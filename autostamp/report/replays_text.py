@@ -3,22 +3,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from autostamp.model.placement import MARKS
-from autostamp.model.replay import Fit, ReplayedSet, Replays, SetTimes, Uncovered
+from autostamp.model.manifest import Manifest
+from autostamp.model.placement import MARKS, Form
+from autostamp.model.replay import Bound, Fit, ReplayedSet, Replays, SetTimes, Uncovered
+from autostamp.report.bounds_text import bound_line, bound_object, text_at
 
 _MOST_MISSING: Final = 12
 
+_MEANING: Final = {
+    Form.ENTER: "waits stamped before the call alone, no stall",
+    Form.EXIT: "waits stamped after the call alone, no stall",
+    Form.CARRIED: "waits whose clock after the call was written later",
+    Form.CARRIED_EXIT: "waits stamped after the call alone, written later, no stall",
+    Form.BEFORE: "signals stamped before the call, which come no later than the warp's next record",
+}
 
-def replay_lines(replays: Replays) -> tuple[str, ...]:
-    """Lines for the face of a report: a headline, one for each set, the sites that are missing, and what else was noted."""
-    return tuple(_lines(replays))
+_SPLIT: Final = (
+    "waits with the stamp before the call of one set and that after it of another: stalls with the errors of both"
+)
 
 
-def replays_object(replays: Replays) -> dict[str, Any]:
+def replay_lines(replays: Replays, manifest: Manifest, bounds: Sequence[Bound] = ()) -> tuple[str, ...]:
+    """Lines for the face of a report: a headline, one for each set, the sites that are missing, and what else was noted.
+
+    `bounds` say between which records each of these lies.
+    """
+    return tuple(_lines(replays, manifest, bounds))
+
+
+def replays_object(replays: Replays, manifest: Manifest, bounds: Sequence[Bound] = ()) -> dict[str, Any]:
     """Everything as an object that JSON can hold. Times of a set that was not timed are null."""
     found: dict[str, Any] = asdict(replays)
     del found["schema_version"]
@@ -28,6 +45,7 @@ def replays_object(replays: Replays) -> dict[str, Any]:
         row["times"] = asdict(made.times) if made.times.rounds else None
     for name in ("sets", "fits", "dropped", "uncovered", "notes"):
         found[name] = list(found[name])
+    found["bounds"] = [bound_object(each, manifest) for each in bounds]
     return found
 
 
@@ -38,7 +56,7 @@ def worst_ratio(replays: Replays) -> float | None:
     return max(made.times.ratio for made in replays.sets)
 
 
-def _lines(replays: Replays) -> Iterator[str]:
+def _lines(replays: Replays, manifest: Manifest, bounds: Sequence[Bound]) -> Iterator[str]:
     worst = worst_ratio(replays)
     cost = f"each at most {worst:.3f} of the clean time" if worst is not None else "their cost was not measured"
     count = len(replays.sets)
@@ -50,9 +68,34 @@ def _lines(replays: Replays) -> Iterator[str]:
         yield f"  set {made.number}: {_set(made, replays.reference, fits.get(made.number, []))}"
     for each in replays.dropped:
         yield f"  set {each.number} is not part of it ({each.code}): {each.detail}"
-    yield from _missing(replays.uncovered)
+    yield from _other_forms(replays)
+    yield from _missing(replays.uncovered, manifest, bounds)
+    yield from _halves(manifest, bounds)
     for note in replays.notes:
         yield f"  note: {note}"
+
+
+def _other_forms(replays: Replays) -> Iterator[str]:
+    """A line for each form that is not the usual one: what was measured where."""
+    forms: dict[str, set[Form]] = {}
+    for made in replays.sets:
+        for key, form in made.sites:
+            forms.setdefault(key, set()).add(form)
+    places: dict[str, dict[str, None]] = {}
+    for meaning in (*_MEANING.values(), _SPLIT):
+        for key, of_key in forms.items():
+            if meaning in _meanings(of_key):
+                places.setdefault(meaning, {})[key.rpartition("@")[0].rpartition(":")[0]] = None
+    for meaning, lines in places.items():
+        yield f"  {meaning}: {', '.join(lines)}"
+
+
+def _meanings(forms: set[Form]) -> set[str]:
+    """What is said of a site with these forms. One whose two stamps are of two sets has a stall."""
+    is_split = any(form.has_enter for form in forms) and any(form.has_exit for form in forms)
+    if forms <= set(MARKS) and is_split:
+        return {_SPLIT}
+    return {_MEANING[form] for form in forms if form in _MEANING and not (form in MARKS and is_split)}
 
 
 def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
@@ -88,12 +131,26 @@ def _ratio(times: SetTimes) -> str:
     return f"{times.ratio:.3f} of the clean time ({spread}; {times.method})"
 
 
-def _missing(uncovered: tuple[Uncovered, ...]) -> Iterator[str]:
+def _missing(uncovered: tuple[Uncovered, ...], manifest: Manifest, bounds: Sequence[Bound]) -> Iterator[str]:
     if not uncovered:
         yield "  every site of the placement is covered"
         return
     yield f"  {len(uncovered)} sites are not covered:"
     for each in uncovered[:_MOST_MISSING]:
-        yield f"    {each.key.rpartition('@')[0]}: {each.cost} ({each.code})"
+        text = text_at(manifest, each.key)
+        yield f"    {each.key.rpartition('@')[0]}{f' {text}' if text else ''}: {each.cost} ({each.code})"
+        for bound in bounds:
+            if bound.key == each.key:
+                yield f"      {bound_line(bound, manifest)}"
     if len(uncovered) > _MOST_MISSING:
         yield f"    and {len(uncovered) - _MOST_MISSING} more"
+
+
+def _halves(manifest: Manifest, bounds: Sequence[Bound]) -> Iterator[str]:
+    halves = [each for each in bounds if each.stamp in (Form.ENTER, Form.EXIT)]
+    if halves:
+        yield f"  {len(halves)} waits have one of their two stamps; of the other it is known where it lies:"
+    for each in halves:
+        text = text_at(manifest, each.key)
+        yield f"    {each.stamp} of {each.key.rpartition('@')[0]} {text}".rstrip()
+        yield f"      {bound_line(each, manifest)}"

@@ -53,11 +53,13 @@ def as_text(
     flow: Flow | None = None,
     findings: Sequence[str] = (),
     cost: Cost | None = None,
+    notes: Sequence[str] = (),
+    caveat: str = "",
 ) -> str:
     """The summary as lines laid out for `width` columns, with up to `top` sites, stalls and missed instances.
 
-    With `flow` its verdict stands above the rest, with what measuring cost as far as `cost` has it. `findings` say what is wrong
-    with the records.
+    With `flow` its verdict stands above the rest, with what measuring cost as far as `cost` has it, `caveat` and
+    `notes`. `findings` say what is wrong with the records.
 
     With `is_terminal` headings are bold; without, the text is plain.
     """
@@ -66,7 +68,7 @@ def as_text(
     bold, plain = ("\x1b[1m", "\x1b[0m") if is_terminal else ("", "")
     lines = [heading]
     if flow is not None:
-        found = verdict(timeline, flow, manifest, facts, cost or Cost())
+        found = verdict(timeline, flow, manifest, facts, cost or Cost(), notes, caveat=caveat)
         lines += ["", *(f"{bold}{line}{plain}" for line in wrapped(found.headline)), *found.lines, ""]
     lines += [*totals, *_trouble(timeline, manifest, findings)]
     for table in _tables(timeline, places, top) if timeline.warps else ():

@@ -14,21 +14,29 @@ from autostamp.model.timeline import Timeline, WarpTimeline
 from autostamp.report import flow_objects
 from autostamp.report.clock import clock_mhz
 from autostamp.report.columns import plain
+from autostamp.report.cost import Cost
 from autostamp.report.notes import loud_notes
 from autostamp.report.places import Place, barriers_of, places_of
 from autostamp.report.summary import skip_counts
-from autostamp.report.verdict import verdict
+from autostamp.report.verdict import Verdict, verdict
 
 SCHEMA_VERSION: Final = 1
 """Raised when a key is renamed, removed or changes its meaning; added keys leave it."""
 
 
 def as_object(
-    timeline: Timeline, manifest: Manifest, facts: MachineFacts, flow: Flow | None = None, findings: Sequence[str] = ()
+    timeline: Timeline,
+    manifest: Manifest,
+    facts: MachineFacts,
+    flow: Flow | None = None,
+    findings: Sequence[str] = (),
+    cost: Cost | None = None,
+    caveat: str = "",
 ) -> dict[str, Any]:
     """All figures of the summary. Times are cycles, or microseconds where a key ends in `us`; what is unknown is null.
 
     `flow` has the figures of a flow without its single arrows and causes, which `autostamp report --json` writes.
+    `cost` and `caveat` are for its verdict.
     """
     places = places_of(manifest, timeline.trace)
     mhz = clock_mhz(timeline, facts)
@@ -65,12 +73,13 @@ def as_object(
         ],
         "never_visited": [_place(places.get(instance), instance) for instance in timeline.never_visited],
         "skipped": {"count": sum(skipped.values()), "by_code": skipped},
-        "flow": _flow(timeline, flow, manifest, facts) if flow else None,
+        "flow": _flow(timeline, flow, verdict(timeline, flow, manifest, facts, cost, caveat=caveat), manifest)
+        if flow
+        else None,
     }
 
 
-def _flow(timeline: Timeline, flow: Flow, manifest: Manifest, facts: MachineFacts) -> dict[str, Any]:
-    found = verdict(timeline, flow, manifest, facts)
+def _flow(timeline: Timeline, flow: Flow, found: Verdict, manifest: Manifest) -> dict[str, Any]:
     causes = ("awaited", "in_flight", "handed_over", "unexplained")
     return {
         "verdict": {"headline": found.headline, "lines": list(found.lines)},

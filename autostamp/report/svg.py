@@ -36,13 +36,14 @@ def timeline_svg(
     window: tuple[int | None, int | None] = (None, None),
     flows: Sequence[Flow] = (),
     axis_of: Mapping[int, int] | None = None,
+    remarks: Mapping[int, Sequence[str]] | None = None,
 ) -> str:
     """The picture of `timelines`, one below the other, as the text of an SVG file.
 
     `window` bounds the cycles that are drawn (None: the kernel's own begin or end); what reaches beyond is cut. `flows`
     are those of the timelines, in their order (empty: no arrows). `axis_of`: by the place of a timeline that of another one,
-    whose cycles it is drawn over. Raises ValueError for a window that leaves nothing of any timeline. A timeline that lies
-    outside it is left out.
+    whose cycles it is drawn over. `remarks` are sentences for below the picture, by kernel trace. Raises ValueError for a
+    window that leaves nothing of any timeline. A timeline that lies outside it is left out.
     """
     parts: list[str] = []
     y = 0.0
@@ -53,7 +54,8 @@ def timeline_svg(
         if shown is None:
             continue
         flow = flows[index] if flows else None
-        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), (shown, axis_like), y)
+        said = ((remarks or {}).get(timeline.trace, ()), _among(timeline, timelines))
+        panel, y = _panel((timeline, flow), manifest, facts or MachineFacts(), (shown, axis_like), y, said)
         parts += panel
         names.append(timeline.kernel)
         y += _PANEL_GAP
@@ -86,32 +88,52 @@ def _panel(
     facts: MachineFacts,
     over: tuple[tuple[int, int], Timeline],
     top: float,
+    said: tuple[Sequence[str], str],
 ) -> tuple[list[str], float]:
-    """The elements of one timeline and the pixel row where they end. `over` are cycles, and the timeline whose axis they are."""
+    """The elements of one timeline and the pixel row where they end. `over` are cycles, and the timeline whose axis they are.
+
+    `said` are sentences for below the picture, and what tells it from the others for its title.
+    """
     timeline, flow = pair
     shown, axis_like = over
+    remarks, among = said
     places = places_of(manifest, timeline.trace)
     mhz = clock_mhz(timeline, facts)
     layout = lay_out(timeline, places, shown, WIDTH, top, axis_like)
     labels = Labels(places, layout.colors, mhz)
-    parts = [*_title(timeline, facts, mhz, layout, top), *headings(layout, top)]
+    parts = [*_title(timeline, facts, mhz, layout, top, among), *headings(layout, top)]
     for item in layout.groups:
         parts += group(item, layout, labels)
     drawn = arrows_of(flow, layout, labels)
     parts += [*drawn.elements, *axis(layout, mhz)]
     y = layout.bottom + AXIS + (AXIS if mhz else 0)
-    for lines in (legend(layout, labels, WIDTH), notes(timeline, layout, labels, WIDTH, drawn.note)):
+    for lines in (legend(layout, labels, WIDTH), notes(timeline, layout, labels, WIDTH, drawn.note, remarks)):
         placed, height = lines
         parts.append(f'<g transform="translate(0 {figure(y)})">{"".join(placed)}</g>')
         y += height
     return parts, y
 
 
-def _title(timeline: Timeline, facts: MachineFacts, mhz: float, layout: Layout, top: float) -> Iterator[str]:
+def _among(timeline: Timeline, timelines: Sequence[Timeline]) -> str:
+    """Which launch it is where there are several, and when a CTA started where there are several in its launch.
+
+    Every panel begins at its own cycle 0.
+    """
+    like = [each for each in timelines if each.trace == timeline.trace]
+    beside = [each for each in like if each.launch == timeline.launch and each.block != timeline.block]
+    parts = [f"launch {timeline.launch}"] if len({each.launch for each in like}) > 1 else []
+    if beside and timeline.alignment_error >= 0:
+        parts.append(f"starts at {timeline.offset:,} ± {timeline.alignment_error:,} cycles of its launch")
+    return ", ".join(parts)
+
+
+def _title(
+    timeline: Timeline, facts: MachineFacts, mhz: float, layout: Layout, top: float, among: str
+) -> Iterator[str]:
     """Kernel, CTA, GPU and cycles on one line; what is shown of them and the shares of all warp time on the next."""
     where = f"CTA {timeline.block}" + (f" on SM {timeline.smid}" if timeline.smid >= 0 else "")
     time = f"{timeline.cycles:,} cycles" + (f" = {timeline.cycles / mhz:,.2f} µs at {mhz:,.0f} MHz" if mhz else "")
-    rest = " · ".join(part for part in (where, facts.gpu, time) if part)
+    rest = " · ".join(part for part in (where, among, facts.gpu, time) if part)
     room = WIDTH - 2 * MARGIN
     rest = fitted(rest, room * 0.6, 12)
     kernel = fitted(timeline.kernel, room - width_of(rest, 12) - 16, 15)

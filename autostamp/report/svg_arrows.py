@@ -26,6 +26,7 @@ class Arrows:
 
     elements: tuple[str, ...] = ()
     omitted: int = 0
+    has_uncertain: bool = False
 
     @property
     def note(self) -> str:
@@ -34,9 +35,10 @@ class Arrows:
             return f"{self.omitted:,} arrows of this part are not drawn (more than {MOST_ARROWS}): --from and --to zoom in."
         if not self.elements:
             return ""
+        faint = " Faint: another arrival may have been the last, or the ends are closer than they may be off by."
         return (
             "Arrows lead from a barrier's last arrival to the exit of the wait for it. Dashed: inferred. Open circle:"
-            " asynchronous, the arrow starts at the issue."
+            f" asynchronous, the arrow starts at the issue.{faint if self.has_uncertain else ''}"
         )
 
 
@@ -51,7 +53,10 @@ def arrows_of(flow: Flow | None, layout: Layout, labels: Labels) -> Arrows:
     ]
     if len(found) > MOST_ARROWS:
         return Arrows(omitted=len(found))
-    return Arrows(tuple(element for arrow in found for element in _drawn(arrow, rows, layout, labels)))
+    return Arrows(
+        tuple(element for arrow in found for element in _drawn(arrow, rows, layout, labels)),
+        has_uncertain=any(_is_faint(arrow) for arrow in found),
+    )
 
 
 def _drawn(arrow: Arrow, rows: Mapping[int, Row], layout: Layout, labels: Labels) -> Iterator[str]:
@@ -68,12 +73,18 @@ def _drawn(arrow: Arrow, rows: Mapping[int, Row], layout: Layout, labels: Labels
         points.append((x, y2 - _HEAD * across - side * _HALF_HEAD * along))
     corners = " ".join(f"{figure(x)},{figure(y)}" for x, y in points)
     line = f'x1="{figure(x1)}" y1="{figure(y1)}" x2="{figure(x2)}" y2="{figure(y2)}"'
-    yield f"<g><title>{escaped(_title(arrow, (start, end), labels))}</title>"
+    opening = '<g opacity="0.4">' if _is_faint(arrow) else "<g>"
+    yield f"{opening}<title>{escaped(_title(arrow, (start, end), labels))}</title>"
     yield f'<line class="a {color}{" d" if arrow.is_inferred else ""}" {line}/>'
     yield f'<polygon class="{labels.style_of(barrier, "t")} e" points="{corners}"/>'
     if arrow.is_async:
         yield f'<circle class="a o {color}" cx="{figure(x1)}" cy="{figure(y1)}" r="{figure(_CIRCLE)}"/>'
     yield "</g>"
+
+
+def _is_faint(arrow: Arrow) -> bool:
+    """True for an arrow of a joined timeline that may be another, or whose length means nothing."""
+    return arrow.is_uncertain or 0 < arrow.error >= abs(arrow.wait.cycles - arrow.signal.cycles)
 
 
 def _title(arrow: Arrow, rows: tuple[Row, Row], labels: Labels) -> str:
@@ -86,5 +97,8 @@ def _title(arrow: Arrow, rows: tuple[Row, Row], labels: Labels) -> str:
     marks = [
         *(["asynchronous: the arrow starts at the issue"] if arrow.is_async else []),
         *(["inferred from the source and from order"] if arrow.is_inferred else []),
+        *(["between two replays"] if arrow.is_between else []),
+        *([f"right to {arrow.error:,} cycles"] if arrow.error else []),
+        *(["another arrival may have been the last"] if arrow.is_uncertain else []),
     ]
     return "\n".join([named, *ends, *marks])

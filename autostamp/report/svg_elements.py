@@ -53,6 +53,11 @@ def figure(value: float) -> str:
     return "0" if digits == "-0" else digits
 
 
+def faded(element: str) -> str:
+    """The element in a faint form, for what may not be so."""
+    return f'<g opacity="0.4">{element}</g>'
+
+
 def escaped(text: str) -> str:
     """Text for XML 1.0; characters that it cannot hold are shown as U+FFFD."""
     return escape(_NO_XML.sub("\ufffd", text), {'"': "&quot;"})

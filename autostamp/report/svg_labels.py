@@ -35,6 +35,11 @@ class Labels:
         """Style class of stalls on a barrier (`s`), or of its signals (`t`)."""
         return f"{letter}{self._colors.get(barrier, 'x')}"
 
+    @property
+    def places(self) -> Mapping[int, Place]:
+        """Places by instance."""
+        return self._places
+
     def use(self, part: Slice) -> str:
         """`K[1]`: the barrier, and its stage where that is known."""
         name = self.barrier(part.instance)
@@ -60,14 +65,14 @@ class Labels:
             part = piece.slices[0]
             return (
                 f"stall {self.length(part.cycles)}\n{self.use(part)}{self.side(part.instance)}, visit {part.visit}\n"
-                f"{self.where(part.instance)}\nwarp {warp}, cycles {part.start:,} to {part.end:,}"
+                f"{self.where(part.instance)}\nwarp {warp}, cycles {part.start:,} to {part.end:,}{_origin(part)}"
             )
         if piece.state is State.PASS:
             part = piece.slices[0]
             return (
                 f"pass {self.length(part.cycles)}: the barrier was complete already\n{self.use(part)}"
                 f"{self.side(part.instance)}, visit {part.visit}\n{self.where(part.instance)}\nwarp {warp}, cycles"
-                f" {part.start:,} to {part.end:,}"
+                f" {part.start:,} to {part.end:,}{_origin(part)}"
             )
         held = "\n".join(
             f"holds {self.use(part)}, visit {part.visit}, {part.start:,} to {part.end:,}: {self.where(part.instance)}"
@@ -109,3 +114,11 @@ class Labels:
         stalls = f" ({listed}{more})" if named else ""
         passed = f"pass {shares.passed:,}, " if shares.passed else ""
         return f"stall {shares.stall:,}{stalls}\n{passed}active {shares.active:,}, untracked {shares.untracked:,}"
+
+
+def _origin(part: Slice) -> str:
+    """Of a joined timeline: which replay recorded a wait's end, and what its place and length are right to."""
+    if not part.replay:
+        return ""
+    place = f"place right to {part.error:,} cycles" if part.error else "the reference"
+    return f"\nreplay {part.replay}, {place}" + (f", length to {part.length_error:,}" if part.length_error else "")

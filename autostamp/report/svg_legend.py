@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from autostamp.model.timeline import Timeline
+from autostamp.report.joined_notes import is_drowned, split_waits
 from autostamp.report.states import Tick
 from autostamp.report.svg_elements import figure, fitted, rect, step_labels, steps, text, width_of, wrapped
 from autostamp.report.svg_labels import Labels
@@ -96,9 +97,16 @@ def _items(layout: Layout, labels: Labels) -> Iterator[_Item]:
     if shares.passed:
         label = f"pass: the barrier was complete already {100 * shares.passed / shares.span:.1f}%"
         yield _Item(("p",), label)
+    if _has_drowned(layout):
+        yield _Item((), "faint: a stall no longer than it may be off by")
     yield _Item(("u",), "untracked: nothing brackets it")
     if ticks:
         yield _Item((_tick_style(ticks, labels),), "signal, coloured as its barrier", is_tick=True)
+
+
+def _has_drowned(layout: Layout) -> bool:
+    marks = (mark for group in layout.groups for row in group.rows for mark in row.marks if not mark.is_merged)
+    return any(is_drowned(part) for mark in marks for piece in mark.pieces for part in piece.slices)
 
 
 def _tick_style(ticks: Iterable[Tick], labels: Labels) -> str:
@@ -106,18 +114,22 @@ def _tick_style(ticks: Iterable[Tick], labels: Labels) -> str:
     return labels.style_of(barrier, "t")
 
 
-def notes(timeline: Timeline, layout: Layout, labels: Labels, width: float, more: str = "") -> tuple[list[str], float]:
-    """Lines below the legend, `more` (unless it is empty) as the last, from pixel row 0, and their height."""
+def notes(
+    timeline: Timeline, layout: Layout, labels: Labels, width: float, more: str = "", remarks: Sequence[str] = ()
+) -> tuple[list[str], float]:
+    """Lines below the legend, `remarks` first and `more` (unless it is empty) last, from pixel row 0, and their height."""
     lines = [
         (line, classes)
-        for note, classes in (*_alarms(timeline, labels), *_merging(layout), *([(more, "f")] if more else []))
+        for note, classes in (*_alarms(timeline, labels, remarks), *_merging(layout), *([(more, "f")] if more else []))
         for line in wrapped(note, width - 2 * MARGIN, _SIZE)
     ]
     parts = [text(MARGIN, 14 + _LINE * number, line, classes) for number, (line, classes) in enumerate(lines)]
     return parts, _LINE * len(lines)
 
 
-def _alarms(timeline: Timeline, labels: Labels) -> Iterator[tuple[str, str]]:
+def _alarms(timeline: Timeline, labels: Labels, remarks: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for remark in (*remarks, *split_waits([timeline], labels.places)):
+        yield f"note: {remark}", "w"
     for warning in timeline.warnings:
         yield f"warning: {warning}", "w"
     for warp in timeline.warps:

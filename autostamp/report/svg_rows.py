@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from autostamp.model.timeline import State, WarpTimeline
+from autostamp.report.joined_notes import is_drowned
 from autostamp.report.states import Mark
-from autostamp.report.svg_elements import ROLES, escaped, fitted, mono_width_of, rect, text
+from autostamp.report.svg_elements import ROLES, escaped, faded, fitted, mono_width_of, rect, text
 from autostamp.report.svg_labels import Labels
 from autostamp.report.svg_layout import (
     MARGIN,
@@ -122,7 +123,8 @@ def _mark(
         return
     is_stall = piece.state is State.STALL
     classes = labels.style_of(labels.barrier(part.instance)) if is_stall else color
-    yield rect(x, row.y, width, row.height, classes, labels.of_piece(piece, row.warp.warp))
+    drawn = rect(x, row.y, width, row.height, classes, labels.of_piece(piece, row.warp.warp))
+    yield faded(drawn) if is_stall and is_drowned(part) else drawn
     name = labels.use(part) if is_stall else " ".join(labels.use(held) for held in piece.slices)
     if width >= _NAME_LEAST and mono_width_of(name, _NAME_SIZE) <= width - 6:
         classes = "in over" if is_stall else "in on"

@@ -51,10 +51,11 @@ def verdict(
     cost: Cost | None = None,
     notes: Iterable[str] = (),
     launches: Iterable[str] = (),
+    caveat: str = "",
 ) -> Verdict:
     """The verdict on one timeline. `notes` are loud ones that stand before the flow's; lines that do not fit are counted.
 
-    `launches` are lines on several launches, for the sentences alone.
+    `launches` are lines on several launches, for the sentences alone. `caveat` is put behind the headline, in parentheses.
     """
     mhz = clock_mhz(timeline, facts or MachineFacts())
     words = Words(places_of(manifest, timeline.trace), barriers_of(manifest, timeline.trace), mhz)
@@ -65,7 +66,7 @@ def verdict(
     loud = [f"note: {note}" for note in said[:_MOST_NOTES]]
     if len(said) > _MOST_NOTES:
         loud.append(f"note: and {count_of(len(said) - _MOST_NOTES, 'more note')}")
-    head = headline(timeline, flow, words)
+    head = headline(timeline, flow, words) + (f" ({caveat})" if caveat else "")
     room = MOST_LINES - len(wrapped(head))
     last = [line for note in loud for line in wrapped(note)][:room]
     lines = [line for section in sections for line in wrapped(section)]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from autostamp.report.places import Place
@@ -19,11 +20,12 @@ class Words:
         self._mhz = mhz
 
     def barrier(self, number: int, side: str) -> str:
-        """`K empty`: the barrier, and its side where it has two. What has no name goes by its side."""
+        """`K empty`: the barrier, and its side where it has two, unless its name says it. Without a name the side."""
         name = self._barriers.get(number, "")
         if not name:
             return side or "an unnamed barrier"
-        return f"{name} {side}" if side in _TWO_SIDED else name
+        is_said = [word for word in re.findall("[a-z]+", name.lower()) if word in _TWO_SIDED] == [side]
+        return f"{name} {side}" if side in _TWO_SIDED and not is_said else name
 
     def place(self, instance: int) -> Place:
         """Where an instance stands; a stand-in for one that the manifest does not hold."""

@@ -16,9 +16,9 @@ MODULE = "autostamp.runtime.cutedsl"
 _LABELLED = ("pointer", "barrier_id")
 
 
-def edits(found: Found, forms: Mapping[int, placement.Form] | None = None) -> list[Edit]:
-    """All edits of a file, in no particular order. `forms` has the sites of which one stamp is left out."""
-    stamps = [edit for site in found.sites for edit in site_edits(site)]
+def edits(found: Found, forms: Mapping[int, placement.Form | None] | None = None) -> list[Edit]:
+    """All edits of a file, in no particular order. `forms` has the sites whose stamps are not the usual ones (None: no stamp)."""
+    stamps = [edit for site in (*found.sites, *found.muted) for edit in site_edits(site)]
     if not stamps and not found.kernels:
         return []
     imported = [_with_arguments(found.import_edit, found, forms or {})] if found.import_edit is not None else []
@@ -30,13 +30,14 @@ def import_text(key: str) -> str:
     return f'from {MODULE} import stamps as _as; _as = _as.stamper("{key}")'
 
 
-def _with_arguments(imported: Edit, found: Found, forms: Mapping[int, placement.Form]) -> Edit:
-    """The stamper also learns which waits let the warp go on before they end, and which have one stamp."""
+def _with_arguments(imported: Edit, found: Found, forms: Mapping[int, placement.Form | None]) -> Edit:
+    """The stamper also learns which waits let the warp go on before they end, and which sites have other stamps or none."""
     waits = (each.site for each in found.sites if each.site.kind is Kind.WAIT)
     numbers = sorted(site.number for site in waits if site.side.is_deferred)
     given = [f"{{{', '.join(map(str, numbers))}}}"] if numbers else []
     if forms:
-        given.append(f"forms={{{', '.join(f'{number}: {form.value!r}' for number, form in sorted(forms.items()))}}}")
+        values = {number: form.value if form is not None else "" for number, form in forms.items()}
+        given.append(f"forms={{{', '.join(f'{number}: {values[number]!r}' for number in sorted(values))}}}")
     if not given:
         return imported
     return replace(imported, text=imported.text.replace('")', f'", {", ".join(given)})'))

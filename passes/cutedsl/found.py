@@ -55,9 +55,12 @@ class FoundSite:
 
 @dataclass
 class Found:
-    """Everything found in one file. `frame_edits` thread the buffer, bind and release lanes, and mark role branches."""
+    """Everything found in one file. `frame_edits` thread the buffer, bind and release lanes, and mark role branches. `muted` are
+    calls that have no stamp, and behind which a clock that an earlier wait carried is written.
+    """
 
     sites: list[FoundSite] = field(default_factory=list)
+    muted: list[FoundSite] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
     kernels: list[KernelDef] = field(default_factory=list)
     frame_edits: list[Edit] = field(default_factory=list)
@@ -83,6 +86,7 @@ class Found:
 
         return Found(
             [found_site(item) for item in self.sites],
+            [found_site(item) for item in self.muted],
             [replace(item, span=span(item.span)) for item in self.skips],
             self.kernels,
             [edit(item) for item in self.frame_edits],

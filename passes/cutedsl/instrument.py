@@ -63,11 +63,17 @@ def instrument(data: bytes, path: str, options: InstrumentOptions | None = None,
     return stamped
 
 
-def _forms(found: Found, key: str, path: str, options: InstrumentOptions) -> dict[int, Form]:
-    """The sites whose stamps are not in the usual form, by site number."""
+def _forms(found: Found, key: str, path: str, options: InstrumentOptions) -> dict[int, Form | None]:
+    """The sites whose stamps are not in the usual form, by site number; None for those that have none."""
     sites = (each.site for each in found.sites)
     forms = {site.number: options.selection.form(key_at(path, key, site)) for site in sites}
-    return {number: form for number, form in forms.items() if form is not Form.BOTH}
+    unusual: dict[int, Form | None] = {number: form for number, form in forms.items() if form is not Form.BOTH}
+    return unusual | dict.fromkeys(each.site.number for each in found.muted)
+
+
+def _carries(options: InstrumentOptions) -> bool:
+    """Whether a wait is placed whose clock is written behind the next sync call, stamped or not."""
+    return any(form.is_carried for _, form in options.selection.placed or ())
 
 
 def _find(original: bytes, path: str, options: InstrumentOptions, catalogue: Catalogue) -> Found:
@@ -82,7 +88,11 @@ def _find(original: bytes, path: str, options: InstrumentOptions, catalogue: Cat
         # libcst reads "\r" alone as a newline too; offsets into the original are only true when it writes back what it read.
         if tree.code != source:
             raise AutostampError.of("AS1001", path=path, detail="libcst does not write it back unchanged")
-        is_selected = partial(selection.is_selected, selection=options.selection, path=path, key=key_of(original))
+        is_selected = (
+            (lambda _: True)
+            if _carries(options)
+            else partial(selection.is_selected, selection=options.selection, path=path, key=key_of(original))
+        )
         found = Finder(original[bom:], tree, catalogue, emit.import_text(key_of(original)), is_selected).run()
     except cst.ParserSyntaxError as error:
         raise (_refused(original, path) or AutostampError.of("AS1001", path=path, detail=error.message)) from error
@@ -108,13 +118,17 @@ def _refused(text: bytes, path: str, code: str = "AS1001") -> AutostampError | N
 
 
 def _select(found: Found, path: str, options: InstrumentOptions, key: str) -> None:
-    """Move sites that the user did not select to the skips. Their numbers stay."""
+    """Move sites that the user did not select to the skips. Their numbers stay. Where a clock is carried to the next sync call,
+    they are muted.
+    """
     kept = []
     for item in found.sites:
         site = item.site
         if selection.is_selected(site, options.selection, path, key):
             kept.append(item)
         else:
+            if _carries(options):
+                found.muted.append(item)
             found.skips.append(
                 Skip(site.span, site.text, site.method, site.kind, site.function, "AS2106", "not selected")
             )

@@ -88,13 +88,13 @@ _TRACE = _Trace()
 
 class Stamper:
     """The stamps of one source file; `key` names the file in the manifest, `deferred` the sites whose waits let the warp go
-    on before they end, `forms` those whose stamps are not in the usual form (a value of `Form`).
+    on before they end, `forms` those whose stamps are not in the usual form (a value of `Form`; empty: no stamp).
     """
 
     def __init__(self, key: str, deferred: Collection[int] = (), forms: Mapping[int, str] | None = None) -> None:
         self._key = key
         self._deferred = frozenset(deferred)
-        self._forms = {site: Form(form) for site, form in (forms or {}).items()}
+        self._forms = {site: Form(form) if form else None for site, form in (forms or {}).items()}
 
     def bind(self, buffer: Any, kernel: str) -> None:
         """Bind this warp's lane at kernel entry: to `buffer` (a tensor or an address), else to the open session's."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autostamp.analysis.replay_packing import NOISE, Packing, Tried
@@ -79,6 +79,7 @@ def packed(kernel: Kernel, trials: list[Trial], most: int) -> tuple[Packing, lis
 
 
 @given(kernels(), st.integers(0, 1000), st.integers(1, 8))
+@settings(deadline=None)
 def test_kept_sets_are_few_and_within_the_bar_and_the_rest_has_a_measured_cost(
     kernel: Kernel, seed: int, most: int
 ) -> None:
@@ -102,6 +103,7 @@ def test_kept_sets_are_few_and_within_the_bar_and_the_rest_has_a_measured_cost(
 
 
 @given(kernels(), st.integers(0, 1000))
+@settings(deadline=None)
 def test_every_stamp_that_is_cheap_enough_alone_is_found(kernel: Kernel, seed: int) -> None:
     """Without interactions a stamp that stays within the bar beside the anchors is in a set."""
     plain = Kernel(kernel.sites, kernel.waits, kernel.costs, {})

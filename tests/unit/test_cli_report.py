@@ -251,6 +251,17 @@ def test_the_cost_of_measuring_is_taken_from_both_files(run, tmp_path):
     assert not any("cost of measuring" in line for line in timeline["verdict"]["lines"])  # the page's strip says it
 
 
+def test_the_summary_takes_the_cost_from_the_same_files(run, tmp_path, capsys):
+    safety, overhead = safety_file(tmp_path / "s.json", "ring_kernel"), overhead_file(tmp_path / "o.json", a=1.18)
+    arguments = ["summary", run, "--safety", safety, "--overhead", overhead, "--case", "a"]
+    assert main(arguments) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "cost of measuring: 1.180 times the clean time; registers 168 to 176" in told
+    assert main([*arguments, "--json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    assert any("1.180 times the clean time" in line for line in kernel["flow"]["verdict"]["lines"])
+
+
 def test_the_cost_goes_to_the_kernel_of_that_symbol(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     kernels = replace(RING, symbol="first"), replace(OTHER, symbol="second")

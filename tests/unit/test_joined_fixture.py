@@ -75,3 +75,12 @@ def test_the_document_fits_its_schema(tmp_path, capsys):
 
 def test_it_compares_with_itself(capsys):
     assert main(["diff", str(RUN), str(RUN)]) == 0
+
+
+def test_the_picture_of_the_documents_is_this_run(tmp_path):
+    made = tmp_path / "picture.svg"
+    assert main(["export", str(RUN), "--svg", str(made), "--from", "20000", "--to", "30000", "-q"]) == 0
+    shown = RUN.parents[3] / "docs/pictures/fa4_backward_joined.svg"
+    assert made.read_text("utf-8") == shown.read_text("utf-8")
+    # The wait at PdS_barrier has both stamps in a set; five others have none, and the picture says so.
+    assert "note: 5 waits without both stamps" in made.read_text("utf-8")

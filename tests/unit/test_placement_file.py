@@ -130,8 +130,13 @@ def test_a_form_reaches_the_stamper():
 
 def test_forms_of_signals_and_carried_waits_are_told_to_the_stamper_and_strip_away():
     found = stamped((1, Form.CARRIED), (3, Form.BEFORE))
-    assert b"forms={1: 'carried', 3: 'before'}" in found.text
+    # Behind site 2, which is not stamped, the clock of site 1 is written, as it was in the search.
+    assert b"forms={1: 'carried', 2: '', 3: 'before'}" in found.text
+    assert [site.span.line for site in found.file.sites] == [6, 8]
     assert strip(found.text, "k.py") == SOURCE
+    without = stamped((1, Form.ENTER), (3, Form.BEFORE))
+    assert b"forms={1: 'enter', 3: 'before'}" in without.text
+    assert len(without.edits) < len(found.edits)
 
 
 def test_an_empty_set_binds_the_lane_and_stamps_nothing():

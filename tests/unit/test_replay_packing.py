@@ -47,8 +47,54 @@ def test_sites_that_another_set_has_are_not_run_again() -> None:
 def test_a_large_set_is_divided_into_likely_and_unlikely_sites() -> None:
     made = packing((trial(1, "abcdefg"), 1.05))
     made.weights = {"b": 0.02, "f": 0.01}
-    assert owns(made.split(2)) == ["acdeg", "fb"]
+    assert owns(made.split(2)) == ["acdeg", "b", "f"]
     assert owns(packing((trial(1, "abcdef"), 1.05)).split(2)) == ["abc", "def"]
+
+
+def test_sites_of_main_loops_are_run_a_few_at_a_time_apart_from_the_rest() -> None:
+    made = packing((trial(1, "abcdefghi"), 1.05))
+    made.inside = "cdefgh"
+    made.weights = {"h": 0.01}
+    assert owns(made.split(2)) == ["abi", "cdef", "g", "h"]
+
+
+def test_a_stamp_that_costs_too_much_is_tried_at_another_place() -> None:
+    forms = {"w": (Form.BOTH, Form.CARRIED, Form.ENTER, Form.EXIT, Form.CARRIED_EXIT), "s": (Form.BOTH, Form.BEFORE)}
+    exit_only = Trial(1, (*both("A"), ("w", Form.EXIT)), ("A",))
+    made = packing((exit_only, 1.08), (trial(2, "s"), 1.12), (trial(3, "t"), 1.12), waits="w")
+    made.forms = forms
+    assert [each.own for each in made.split(4)] == [(("w", Form.CARRIED_EXIT),), (("s", Form.BEFORE),)]
+    # What costs too much there, too, is given up with both costs known.
+    for number, site in ((4, ("w", Form.CARRIED_EXIT)), (5, ("s", Form.BEFORE))):
+        made.add(Tried(Trial(number, (*both("A"), site), ("A",)), 1.03, False))
+    assert made.split(6) == []
+    assert {form: each.ratio for form, each in made.evidence("s").items()} == {Form.BOTH: 1.12, Form.BEFORE: 1.03}
+
+
+def test_a_wait_of_one_stamp_has_no_other_place_where_the_program_has_none() -> None:
+    made = packing((Trial(1, (*both("A"), ("w", Form.EXIT)), ("A",)), 1.08), waits="w")
+    made.forms = {"w": (Form.BOTH, Form.ENTER, Form.EXIT)}
+    assert made.split(2) == []
+
+
+def test_the_parts_of_a_set_far_from_the_clean_schedule_are_run_with_it() -> None:
+    made = packing()
+    made.inside, made.weights = "bcd", {"c": 0.02, "d": 0.01}
+    trials = [trial(1, "abc"), trial(2, "abd"), trial(3, "a")]
+    # a is outside of the main loops, b in one and harmless, c and d likely to cost: one after the other, each of them once.
+    found = made.foreseen(trials, {1: 0.028, 2: 0.02, 3: 0.014}, 4)
+    assert owns(found) == ["a", "b", "c", "d"]
+    assert [each.number for each in found] == [4, 5, 6, 7]
+    made.add(Tried(trials[0], 1.03, False))
+    assert made.split(8) == []
+    assert packing().foreseen(trials, {}, 4) == []
+
+
+def test_as_many_sets_as_fit_are_merged_at_once() -> None:
+    tried = [(trial(number, chr(96 + number)), 1.004) for number in range(1, 9)]
+    merged = packing(*tried, most=2).merge(9)
+    # Four of 1.004 each are thought to take 1.004, as the cheapest set takes that, too.
+    assert sorted(len(each.own) for each in merged) == [4, 4]
 
 
 def test_a_wait_is_run_whole_and_with_each_of_its_stamps() -> None:
@@ -69,6 +115,16 @@ def test_a_site_is_run_with_one_anchor_where_that_may_help() -> None:
     made = packing((trial(1, "", "AB"), 1.015), (trial(2, "a", "AB"), 1.023), waits="A")
     (part,) = made.split(3)
     assert part == Trial(3, both("B", "a"), ("B",))  # B is a signal, and has one stamp
+
+
+def test_anchors_that_move_the_schedule_go_first() -> None:
+    made = packing((trial(1, "", "ABC"), 1.015), (trial(2, "a", "ABC"), 1.023))
+    made.weights = {"C": 0.009}
+    (part,) = made.split(3)
+    assert part == Trial(3, both("A", "B", "a"), ("A", "B"))
+    # Where that is too much still, one is left.
+    made.add(Tried(part, 1.021, False))
+    assert made.split(4) == [Trial(4, both("A", "a"), ("A",))]
 
 
 def test_anchors_that_cost_nothing_stay() -> None:
@@ -107,6 +163,15 @@ def test_the_sets_that_cover_most_are_kept() -> None:
     assert [each.trial.number for each in made.chosen()] == [1, 3]
     assert made.evidence("c")[Form.BOTH].is_within
     assert not made.evidence("g")[Form.BOTH].is_within
+
+
+def test_of_sets_that_cover_as_much_the_one_with_more_anchors_is_kept() -> None:
+    made = packing((trial(1, "", "ABC"), 1.0), (trial(2, "x", "A"), 1.004), (trial(3, "x", "ABC"), 1.009), most=2)
+    assert [each.trial.number for each in made.chosen()] == [3]
+    # x alone is covered by any of these two. At the bar the noise may put a set on its other side.
+    for ratio, chosen in ((1.01, 3), (1.019, 2)):
+        two = packing((trial(2, "x", "AB"), 1.004), (Trial(3, both("A", "B", "x"), ("A", "B", "x")), ratio))
+        assert [each.trial.number for each in two.chosen()] == [chosen]
 
 
 def test_a_set_that_others_make_superfluous_gives_way() -> None:

@@ -24,6 +24,7 @@ from autostamp.model.placement import (
     Placement,
     ReplaySet,
     ScheduleFeatures,
+    forms_of,
 )
 from autostamp.runtime.decode import check
 from autostamp.runtime.placement_file import write_placement
@@ -282,6 +283,35 @@ def test_another_schedule_is_refused(bench: Bench) -> None:
     found = load_run("RUN").replays
     assert found is not None
     assert [each.code for each in found.dropped] == ["AS8121"]
+
+
+def test_other_sets_take_the_place_of_a_refused_one(bench: Bench, tmp_path: Path) -> None:
+    write_placement(tmp_path / "p.json", placement_of(*SETS, (RELEASE_K,), (RELEASE_V,)))
+    shifted = Schedule(first=210, jitter=8)
+    bench.schedule = lambda sites: shifted if {RELEASE_K, RELEASE_V} <= sites else Schedule()
+    assert run() == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    # Set 2 covers more than 3 and 4, which are run as often as it once it is out.
+    assert [(each.number, each.code) for each in found.dropped] == [(2, "AS8121")]
+    assert [(made.number, made.launches) for made in found.sets] == [(1, 16), (3, 16), (4, 16)]
+    assert not found.uncovered
+
+
+def test_a_stamp_that_costs_too_much_is_run_in_the_sites_other_form(bench: Bench, tmp_path: Path) -> None:
+    placement = placement_of((GROUP, RELEASE_K, RELEASE_V), (WAIT_V,))
+    forms = {key_of_site(WAIT_V): forms_of(is_wait=True), key_of_site(RELEASE_V): forms_of(is_wait=False)}
+    sites = tuple(replace(each, forms=forms.get(each.key, ())) for each in placement.sites)
+    write_placement(tmp_path / "p.json", replace(placement, sites=sites))
+    dear = {(WAIT_V, Form.BOTH): 1.1, (WAIT_V, Form.EXIT): 1.09, (RELEASE_V, Form.BOTH): 1.12}
+    bench.cost_of_forms = lambda chosen: max([1.0, *(dear.get(site, 1.0) for site in chosen.items())])
+    assert run() == 0
+    found = load_run("RUN").replays
+    assert found is not None
+    assert not found.uncovered
+    taken = {site for made in found.sets for site in made.sites}
+    assert (key_of_site(RELEASE_V), Form.BEFORE) in taken
+    assert {form for key, form in taken if key == key_of_site(WAIT_V)} == {Form.ENTER, Form.CARRIED_EXIT}
 
 
 def test_other_trip_counts_are_refused(bench: Bench) -> None:

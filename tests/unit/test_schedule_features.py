@@ -119,19 +119,31 @@ def test_registers_spills_and_unrolling():
     found = parts(outline(text, registers=168), outline(text, registers=169))
     assert found.registers == 1  # 168 is 21 units of 8, 169 begins the 22nd
     assert parts(outline(text, registers=161), outline(text, registers=168)).registers == 0
-    spilt = parts(CLEAN, outline(text.replace("EXIT", "STL.64 [R1], R4\nLDL R5, [R1]\nEXIT")))
-    assert spilt.spills == 8 + 4
+    spill = "STL.64 [R1], R4\nLDL R5, [R1]\n"
+    spilt = parts(CLEAN, outline(text.replace("EXIT", f"{spill}EXIT")))
+    assert (spilt.spills, spilt.once) == (0, 8 + 4)
+    in_loop = parts(CLEAN, outline(attention(2, 8, extra=spill)))
+    assert (in_loop.spills, in_loop.once) == (8 + 4, 0)
     twice = parts(CLEAN, outline(looped(LOAD, attention_body() * 2)))
     assert twice.unroll == 1.0  # one doubling
 
 
 def test_the_distance_is_the_larger_move_and_the_rest():
     by = replace(
-        weights(), moved=0.5, trip=2.0, unroll=1.0, registers=0.25, spills=0.125, order=(0.0, 0.5), wait=(0.0, 1.0)
+        weights(),
+        moved=0.5,
+        trip=2.0,
+        unroll=1.0,
+        registers=0.25,
+        spills=0.125,
+        once=0.0625,
+        order=(0.0, 0.5),
+        wait=(0.0, 1.0),
     )
     # order 0.25 lies half way, shift 0.25 a quarter of the way: half of `moved`.
     assert Parts(0.25, 0.25, 0.1, 0.0, 2.0, 4.0).distance(by) == pytest.approx(0.25 + 0.2 + 0.5 + 0.5)
     assert Parts(9.0, 9.0, 0.0, 0.0, 0.0, 0.0).distance(by) == 0.5
+    assert Parts(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, once=8.0).distance(by) == 0.5
 
 
 def test_effects_are_by_the_limits_of_the_file():

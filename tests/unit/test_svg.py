@@ -357,6 +357,19 @@ def test_zoom_beyond_a_kernel_leaves_it_out():
         timeline_svg([short], manifest(), FACTS, (50, 50))
 
 
+def test_panels_of_several_ctas_and_launches_say_which_they_are_and_when_they_began():
+    parts = warp(stall(100, 400))
+    first = timeline(parts, block=(0, 0, 0), alignment_error=32)
+    second = timeline(parts, block=(1, 0, 0), offset=1500, alignment_error=32)
+    later = timeline(parts, block=(0, 0, 0), launch=1)
+    titles = [text for text in Picture(first, second).texts() if "CTA (" in text]
+    assert "starts at 0 ± 32 cycles of its launch" in titles[0]
+    assert "starts at 1,500 ± 32 cycles of its launch" in titles[1]
+    titles = [text for text in Picture(first, later).texts() if "CTA (" in text]
+    assert ["launch 0 ·" in titles[0], "launch 1 ·" in titles[1], "starts at" in "".join(titles)] == [True, True, False]
+    assert not any("launch" in text for text in Picture(first).texts())
+
+
 def test_a_lone_tiny_span_is_widened():
     # 2 cycles a pixel: a stall of one cycle would be half a pixel wide.
     picture = Picture(timeline(warp(hold(0, 1000), stall(1000, 1001), hold(1001, 1824), end=1824)))

@@ -15,6 +15,7 @@ from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import RoleTotals
 from autostamp.report.cost import Cost
 from autostamp.report.verdict import MOST_LINES, WIDTH, verdict
+from autostamp.report.verdict_words import Words
 from autostamp.runtime.store import load_run
 from tests.simulator.ring_report import MMA, ring_flow, ring_timeline
 from tests.simulator.tables import ring_manifest
@@ -188,3 +189,11 @@ def test_verdicts_of_recorded_runs_fit_on_one_screen(run):
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= WIDTH
     assert "records lost: none" in lines
+
+
+def test_a_side_that_the_name_says_is_not_said_again():
+    words = Words({}, {1: "full", 2: "smem.full", 3: "full/empty", 4: "K", 5: "fullness", 6: "full_bar"}, 0.0)
+    said = [words.barrier(number, "full") for number in range(7)]
+    assert said == ["full", "full", "smem.full", "full/empty full", "K full", "fullness full", "full_bar"]
+    assert words.barrier(1, "empty") == "full empty"
+    assert words.barrier(3, "empty") == "full/empty empty"

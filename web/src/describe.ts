@@ -2,7 +2,7 @@
 /** A span in words: for the tooltip, the pane below the timeline, and the live region that screen readers hear. */
 
 import { ACTIVE, ASYNC, BETWEEN, ENDINGS, INFERRED, PASS, STALL, UNCERTAIN, type Timeline } from "./document.ts";
-import type { Names } from "./names.ts";
+import { warpOf, type Names } from "./names.ts";
 import { above } from "./pieces.ts";
 import { duration, figure } from "./scale.ts";
 
@@ -110,7 +110,7 @@ export function describeArrow(names: Names, timeline: Timeline, arrow: number): 
     const { arrows, rows } = timeline;
     const end = (row: number, at: number): string => {
         const found = rows[row];
-        return `${found ? `${found.role} warp ${found.warp}` : "?"} at ${figure(at)}`;
+        return `${found ? warpOf(found.role, found.warp) : "?"} at ${figure(at)}`;
     };
     const flags = arrows.flags[arrow]!;
     const name = names.staged(arrows.to_instance[arrow]!, arrows.stage[arrow]!);

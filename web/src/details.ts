@@ -4,7 +4,7 @@
 import { arrowsOfSpan } from "./arrows.ts";
 import { describe, describeArrow, type Description } from "./describe.ts";
 import { el } from "./elements.ts";
-import type { Names } from "./names.ts";
+import { warpOf, type Names } from "./names.ts";
 import { above } from "./pieces.ts";
 import { describePredicted } from "./predicted.ts";
 import { figure, time } from "./scale.ts";
@@ -72,7 +72,7 @@ export function longestList(view: View, names: Names, chosen: (picked: Picked) =
             { type: "button", click: () => chosen(picked) },
             el("span", { class: "cycles" }, figure(cycles)),
             el("span", { class: "faint" }, wall),
-            el("span", {}, `${row.role} warp ${row.warp}, ${names.called(instance[picked.span]!, stage[picked.span]!)}, visit ${visit[picked.span]!}`),
+            el("span", {}, `${warpOf(row.role, row.warp)}, ${names.called(instance[picked.span]!, stage[picked.span]!)}, visit ${visit[picked.span]!}`),
         );
     });
 }

@@ -115,6 +115,18 @@ export const INFERRED = 2;
 export const BETWEEN = 4;
 export const UNCERTAIN = 8;
 
+/** True for an arrow of a joined run that may start at another arrival, or whose ends are closer than they may be off by. */
+export function isFaint({ flags, error, from, to }: Arrows, arrow: number): boolean {
+    const off = error?.[arrow] ?? 0;
+    return (flags[arrow]! & UNCERTAIN) > 0 || (off > 0 && off >= Math.abs(to[arrow]! - from[arrow]!));
+}
+
+/** True for a wait of a joined run whose length is no more than it may be off by: it may be no stall at all. */
+export function isDrowned({ state, start, end, length_error: errors }: Spans, span: number): boolean {
+    const error = errors?.[span] ?? 0;
+    return state[span] !== ACTIVE && error > 0 && error >= end[span]! - start[span]!;
+}
+
 export interface Causes {
     readonly ending: Column;
     readonly arrow: Column;
@@ -265,6 +277,31 @@ export interface Uncovered {
     readonly code: string;
 }
 
+/** A kind of record beside a stamp that has none: each visit, or only the first or last; `trip` 1 and -1: of the loop's next trip, or the one before. */
+export interface Neighbour {
+    readonly label: string;
+    readonly file: string;
+    readonly line: number;
+    readonly kind: "enter" | "exit" | "signal";
+    readonly which: "each" | "first" | "last";
+    readonly trip: number;
+}
+
+/** Between which records a stamp lies that no replay recorded. `stamp` is `wait` or `signal`: the whole site. Cycles. */
+export interface Bound {
+    readonly key: string;
+    readonly stamp: "wait" | "signal" | "enter" | "exit";
+    readonly role: string;
+    readonly warps: readonly number[];
+    readonly before: Neighbour;
+    readonly after: Neighbour;
+    readonly count: number;
+    readonly median: number;
+    readonly p10: number;
+    readonly p90: number;
+    readonly error: number;
+}
+
 /** What a joined run says of itself. */
 export interface Replays {
     readonly reference: number;
@@ -273,6 +310,7 @@ export interface Replays {
     readonly fits: readonly Fit[];
     readonly dropped: readonly { readonly number: number; readonly code: string; readonly detail: string }[];
     readonly uncovered: readonly Uncovered[];
+    readonly bounds: readonly Bound[];
     readonly notes: readonly string[];
 }
 

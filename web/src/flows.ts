@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Arrows as lines: solid, dashed where inferred, dotted at the start where the arrival lands later than its issue. */
+/** Arrows as lines: solid, faint where it may be another or its length means nothing, dashed where inferred, dotted at the start where the arrival lands later than its issue. */
 
 import { arrowsOfSpan } from "./arrows.ts";
-import { ASYNC, INFERRED } from "./document.ts";
+import { ASYNC, INFERRED, isFaint } from "./document.ts";
 import type { Names } from "./names.ts";
 import type { Pen } from "./overlay.ts";
 import { toPixel } from "./scale.ts";
@@ -59,6 +59,8 @@ function drawArrow(pen: Pen, names: Names, view: View, number: number, arrow: nu
     const flags = arrows.flags[arrow]!;
     const color = palette.stalls[names.lookOf(arrows.to_instance[arrow]!)]!;
     const line = { x0, y0, x1, y1, flags };
+    const alpha = pen.globalAlpha;
+    if (isFaint(arrows, arrow)) pen.globalAlpha = alpha * 0.45;
     if (isStrong) trace(pen, line, palette.sheet, 5);
     trace(pen, line, isStrong ? palette.ink : color, isStrong ? 1.8 : 1);
     head(pen, line, isStrong ? palette.ink : color, isStrong ? 8 : 5);
@@ -71,6 +73,7 @@ function drawArrow(pen: Pen, names: Names, view: View, number: number, arrow: nu
         pen.fill();
         pen.stroke();
     }
+    pen.globalAlpha = alpha;
     return true;
 }
 

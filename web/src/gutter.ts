@@ -42,7 +42,8 @@ function rowOf(view: View, names: Names, palette: Palette, row: RowBox, toggled:
     chip.style.background = palette.roles[names.role(row.role) % palette.roles.length]!;
     const name = el("span", { class: "name" }, row.role || "(no role)");
     if (row.lanes.length === 1) {
-        return el("div", { class: "row" }, el("span", { class: "turn" }), chip, name, !row.isPredicted && el("span", { class: "faint" }, `warp ${row.lanes[0]!.row.warp}`), trouble, share);
+        const warp = `warp ${row.lanes[0]!.row.warp}`;
+        return el("div", { class: "row" }, el("span", { class: "turn" }), chip, name, !row.isPredicted && warp !== row.role && el("span", { class: "faint" }, warp), trouble, share);
     }
     const isOpen = row.kind === "role";
     return el(

@@ -36,6 +36,10 @@ export function legend(names: Names, view: View, palette: Palette): HTMLElement[
         items.push(item(line(palette, [5, 3]), "inferred", "", "the pair rests on the declaration and on order"));
         items.push(item(line(palette, [1.5, 3]), "asynchronous", "", "dotted at the start: lands later than it was issued"));
     }
+    if (view.report.replays) {
+        items.push(item(line(palette, [], 0.35), "uncertain", "", "faint: by the errors of its ends another arrival may have been the last, or they are closer than they may be off by"));
+        items.push(item(hatched(palette, 0, true), "faint, \u00b1: may be none", "", "a wait whose two stamps are of two replays: its length and what that may be off by; faint where it is no longer than that"));
+    }
     return items;
 }
 
@@ -79,7 +83,7 @@ function solid(colors: readonly string[]): HTMLElement {
     });
 }
 
-function hatched(palette: Palette, index: number): HTMLElement {
+function hatched(palette: Palette, index: number, isFaint = false): HTMLElement {
     return swatch((pen) => {
         const { angles, gap } = HATCHES[index]!;
         pen.fillStyle = pen.strokeStyle = palette.stalls[index]!;
@@ -103,6 +107,10 @@ function hatched(palette: Palette, index: number): HTMLElement {
         }
         pen.lineWidth = 1;
         pen.strokeRect(0.5, 0.5, 25, 13);
+        if (!isFaint) return;
+        pen.globalAlpha = 0.6;
+        pen.fillStyle = palette.sheet;
+        pen.fillRect(0, 0, 26, 14);
     });
 }
 
@@ -122,8 +130,9 @@ function mark(palette: Palette, kind: "pass" | "signal"): HTMLElement {
     });
 }
 
-function line(palette: Palette, dash: readonly number[]): HTMLElement {
+function line(palette: Palette, dash: readonly number[], alpha = 1): HTMLElement {
     return swatch((pen) => {
+        pen.globalAlpha = alpha;
         pen.strokeStyle = pen.fillStyle = palette.ink;
         pen.lineWidth = 1.5;
         pen.setLineDash([...dash]);

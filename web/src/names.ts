@@ -26,6 +26,11 @@ const SIDES: Readonly<Record<string, string>> = {
     warp: "warp barrier",
 };
 
+/** `load warp 0`; the role alone where it is called by its one warp. */
+export function warpOf(role: string, warp: number): string {
+    return role === `warp ${warp}` ? role : `${role} warp ${warp}`;
+}
+
 export class Names {
     private readonly instances = new Map<number, Instance>();
     private readonly barriers = new Map<number, Barrier>();
@@ -68,10 +73,12 @@ export class Names {
         return this.barriers.get(number)?.label || SIDES[side] || side || "unnamed barrier";
     }
 
-    /** `K empty`: the barrier, and its side where it has two. */
+    /** `K empty`: the barrier, and its side where it has two, unless its name says it. */
     sided(number: number, side: string): string {
         const name = this.barrier(number, side);
-        return side === "full" || side === "empty" ? `${name} ${side}` : name;
+        const isSide = (word: string): boolean => word === "full" || word === "empty";
+        const said = (name.toLowerCase().match(/[a-z]+/g) ?? []).filter(isSide);
+        return isSide(side) && said.join() !== side ? `${name} ${side}` : name;
     }
 
     /** The declared depth of an instance's ring, 0: unknown or no ring. */

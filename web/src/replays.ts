@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The face of a joined run: its sets with their cost and fit, and the sites that no set has. */
 
-import type { Fit, ReplayedSet, Replays, Report, Uncovered } from "./document.ts";
+import type { Bound, Fit, Neighbour, ReplayedSet, Replays, Report, Uncovered } from "./document.ts";
 import { el, table } from "./elements.ts";
 import { figure } from "./scale.ts";
 
@@ -9,6 +9,7 @@ import { figure } from "./scale.ts";
 export function replaysSection(report: Report, replays: Replays): HTMLElement {
     const parts: HTMLElement[] = [setsTable(replays)];
     if (replays.uncovered.length) parts.push(uncoveredTable(report, replays.uncovered));
+    if (replays.bounds.length) parts.push(boundsTable(report, replays.bounds));
     if (replays.dropped.length) parts.push(droppedTable(replays));
     const notes = replays.notes.map((text) => el("li", {}, text));
     return el(
@@ -89,6 +90,40 @@ function uncoveredTable(report: Report, uncovered: readonly Uncovered[]): HTMLEl
     const rows = uncovered.map(({ key, cost, code }) => [key.replace(/@.*$/, ""), lineAt(report, key), cost, code]);
     const headings = [{ name: "site" }, { name: "line", isLong: true }, { name: "alone" }, { name: "why", hint: "autostamp explain CODE" }];
     return table("Not covered", headings, rows);
+}
+
+/** One line for each stamp without a record: which, the records around it, and how far these are apart. */
+export function boundRows(report: Report, bounds: readonly Bound[]): string[][] {
+    return bounds.map((each) => {
+        const stamp = each.stamp === "enter" || each.stamp === "exit" ? each.stamp : "";
+        const warps = `${figure(each.warps.length)} warp${each.warps.length === 1 ? "" : "s"}`;
+        const stated = each.error ? figure(each.error) : "exact";
+        const site = [each.key.replace(/@.*$/, ""), lineAt(report, each.key), stamp, each.role ? `${each.role}, ${warps}` : warps];
+        const own = each.key.replace(/:.*$/, "");
+        return [...site, named(each.before, own), named(each.after, own), figure(each.median), `${figure(each.p10)} to ${figure(each.p90)}`, stated];
+    });
+}
+
+/** The record with its line; the file only where it is another than the site's `own`. */
+function named({ label, file, line, kind, which, trip }: Neighbour, own: string): string {
+    const what = `${which === "each" ? "" : `${which} `}${kind === "signal" ? "" : `${kind} of `}${label}`;
+    const lap = trip > 0 ? ", next trip" : trip < 0 ? ", trip before" : "";
+    return `${what} (${file === own ? "line " : `${file}:`}${line}${lap})`;
+}
+
+function boundsTable(report: Report, bounds: readonly Bound[]): HTMLElement {
+    const headings = [
+        { name: "site" },
+        { name: "line", isLong: true },
+        { name: "stamp", hint: "empty: none of the site\u2019s stamps has a record" },
+        { name: "in" },
+        { name: "comes after", isLong: true, hint: "the nearest record before it, by the order of the source" },
+        { name: "and before", isLong: true, hint: "the nearest record after it, by the order of the source" },
+        { name: "cycles between, median", isFigure: true },
+        { name: "p10\u2013p90", isFigure: true },
+        { name: "stated", isFigure: true, hint: "by how much the two records\u2019 places may be off together, median: an upper bound" },
+    ];
+    return table("Where what has no record lies", headings, boundRows(report, bounds));
 }
 
 function droppedTable({ dropped }: Replays): HTMLElement {

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { describe, describeArrow } from "../src/describe.ts";
-import { ACTIVE, BETWEEN, STALL, UNCERTAIN, type Replays } from "../src/document.ts";
+import { ACTIVE, BETWEEN, isDrowned, isFaint, STALL, UNCERTAIN, type Replays } from "../src/document.ts";
 import { Names } from "../src/names.ts";
-import { headline, lineAt, setRows } from "../src/replays.ts";
+import { boundRows, headline, lineAt, setRows } from "../src/replays.ts";
 import { report, row, timeline } from "./build.ts";
 
 const plain = row(5, "mma", 100, [[0, 40, STALL, 1], [40, 90, ACTIVE, 1]]);
@@ -58,6 +58,7 @@ const said: Replays = {
     fits: [fit],
     dropped: [],
     uncovered: [],
+    bounds: [],
     notes: [],
 };
 
@@ -90,4 +91,30 @@ test("a placement's key leads to its line of the source", () => {
     assert.equal(lineAt(told, "b.py:9:5@0123"), "");
     assert.equal(lineAt(told, "other.py:2:5@0123"), "");
     assert.equal(lineAt(base, "b.py:2:5@0123"), "");
+});
+
+test("a stamp without a record stands between the records around it", () => {
+    const before = { label: "wgmma wait_group", file: "b.py", line: 1449, kind: "exit", which: "each", trip: 0 } as const;
+    const after = { label: "K consumer_wait", file: "c.py", line: 1438, kind: "enter", which: "first", trip: 1 } as const;
+    const bound = {
+        key: "b.py:2:5@0123", stamp: "exit", role: "mma", warps: [4, 5], before, after,
+        count: 30, median: 1356, p10: 1193, p90: 1510, error: 1118,
+    } as const;
+    const base = report([timeline([plain])]);
+    const [row, whole] = boundRows(base, [bound, { ...bound, stamp: "signal", role: "", warps: [4], error: 0 }]);
+    assert.deepEqual(row, [
+        "b.py:2:5", "", "exit", "mma, 2 warps", "exit of wgmma wait_group (line 1449)",
+        "first enter of K consumer_wait (c.py:1438, next trip)", "1,356", "1,193 to 1,510", "1,118",
+    ]);
+    assert.deepEqual([whole![2], whole![3], whole![8]], ["", "1 warp", "exact"]);
+});
+
+test("what is no longer than its error is faint", () => {
+    const base = timeline([plain, row(0, "load", 100, [])], [[1, 30, 0, 40]]);
+    const faint = (flags: number, error: number) => isFaint({ ...base.arrows, flags: Int32Array.from([flags]), error: Int32Array.from([error]) }, 0);
+    assert.deepEqual([faint(0, 0), faint(BETWEEN, 9), faint(BETWEEN, 10), faint(UNCERTAIN, 0)], [false, false, true, true]);
+    assert.equal(isFaint(base.arrows, 0), false);
+    // Spans of 40 and 50 cycles; only waits can be none.
+    const drowned = (error: number) => [0, 1].map((span) => isDrowned({ ...plain.spans, length_error: Int32Array.from([error, error]) }, span));
+    assert.deepEqual([drowned(39), drowned(60)], [[false, false], [true, false]]);
 });

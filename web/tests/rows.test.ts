@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ArrowIndex, arrowsOfSpan } from "../src/arrows.ts";
 import { ACTIVE, STALL, type Timeline } from "../src/document.ts";
 import { chosen, laneOf, type Lane } from "../src/lanes.ts";
-import { Names } from "../src/names.ts";
+import { Names, warpOf } from "../src/names.ts";
 import { across, nearest, neighbour, pickAt } from "../src/pick.ts";
 import { keyOf, laneAt, layOut } from "../src/rows.ts";
 import { scenesOf } from "../src/scenes.ts";
@@ -114,4 +114,12 @@ test("aligned CTAs of one launch share a scene, and each has its own", () => {
     const scenes = scenesOf(report([cta(0, 0, 5), cta(1, 0, 9), cta(0, 1, 4), cta(2, 0, null)]));
     assert.deepEqual(scenes.map((scene) => scene.timelines), [[0, 1], [0], [1], [2], [3]]);
     assert.match(scenes[0]!.alignment, /2 CTAs .* within 9 cycles/);
+});
+
+test("a side or a warp that a name says already is not said again", () => {
+    const base = report([]);
+    const label = { type: "", stages: 0, is_inferred: false };
+    const names = new Names({ ...base, barriers: [{ ...label, number: 1, label: "smem.full" }, { ...label, number: 2, label: "K" }] });
+    assert.deepEqual([names.sided(0, "full"), names.sided(1, "full"), names.sided(1, "empty"), names.sided(2, "full")], ["full", "smem.full", "smem.full empty", "K full"]);
+    assert.deepEqual([warpOf("warp 4", 4), warpOf("load", 4)], ["warp 4", "load warp 4"]);
 });

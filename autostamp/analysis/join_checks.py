@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from autostamp.analysis.join_lanes import Kind, Mark, Track, anchors_of
+from autostamp.analysis.join_lanes import END, START, Kind, Mark, Track, anchors_of
 from autostamp.model.manifest import EventKind, Instance
 from autostamp.model.replay import Refusal
 
@@ -99,14 +99,15 @@ def agreement(
     than ENOUGH of those, twice that of the noisiest kind of gap.
 
     It may also differ by what the warp waits less, or more, in the same iterations: time passes from work to waits and back from
-    one run of a build to the next, and few launches do not show it. All of the warp's time together may not.
+    one run of a build to the next, and few launches do not show it. All of the warp's time together may not. From its entry and
+    to its end a warp shares the GPU with the begin and the end of a grid, once a launch: that time is only part of the whole.
     """
     gaps = _gaps(reference, other)
     shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}
     largest = {(gap.warp, gap.kind): round(gap.largest) for gap in gaps}
     noises = [gap.noise for gap in gaps if gap.is_known]
     noise = round(float(np.median(noises))) if noises else 0
-    for gap in (*gaps, *_whole(reference, other)):
+    for gap in (*(each for each in gaps if not each.is_end), *_whole(reference, other)):
         # What happens once in a launch varies like the rest of the kernel, and a few launches do not show by how much.
         own = gap.noise if gap.is_known else 2 * max([(2 if gap.occurrences else 1) * gap.noise, *noises])
         if tolerance.excess(gap.shift, gap.median) > own + STAMPS + _passed(gap, gaps):
@@ -130,6 +131,11 @@ class _Gap(NamedTuple):
     is_known: bool
     largest: float
     occurrences: int = 0
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it begins at the lane's entry or ends at its release."""
+        return START in {each.instance for each in self.kind} or END in {each.instance for each in self.kind}
 
     @property
     def is_wait(self) -> bool:

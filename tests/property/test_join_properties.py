@@ -112,6 +112,25 @@ def test_a_replay_with_another_schedule_is_refused(
     assert wrong + 1 not in {replay for trace in found.traces for lane in trace.lanes for replay in lane.replays}
 
 
+@given(SCHEDULES, splits(), st.integers(3, 6), st.integers(0, 1 << 30), st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_producer_that_waits_less_for_as_long_is_no_other_schedule(
+    schedule: Schedule, sets: list[set[int]], launches: int, seed: int, data: st.DataObject
+) -> None:
+    """Its loads take longer by more than stamps may shift a gap, and its waits are shorter: the MMA warps set the pace.
+
+    The first two loads fill the ring and are not hidden: the kernel is long enough for those to be less than 0.02 of it.
+    """
+    schedule = replace(schedule, iterations=schedule.iterations + 20, load=20, first=150, second=120, third=90)
+    slower = data.draw(st.integers(1, len(sets) - 1))
+    other = replace(schedule, load=95)
+    runs = _runs(schedule, sets, launches, seed)
+    runs[slower] = [other.launch(seed + 7000 + launch) for launch in range(launches)]
+    found = join(recordings(runs, sets))
+    assert not found.refusals
+    assert max(fit.shift for fit in found.fits if fit.number == slower + 1) > 50
+
+
 @given(SCHEDULES, splits(), st.integers(3, 5), st.integers(0, 1 << 30), st.data())
 @settings(max_examples=30, deadline=None)
 def test_other_trip_counts_are_refused(

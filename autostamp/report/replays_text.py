@@ -11,6 +11,7 @@ from autostamp.model.manifest import Manifest
 from autostamp.model.placement import MARKS, Form
 from autostamp.model.replay import Bound, Fit, ReplayedSet, Replays, SetTimes, Uncovered
 from autostamp.report.bounds_text import bound_line, bound_object, text_at
+from autostamp.report.verdict_words import count_of
 
 _MOST_MISSING: Final = 12
 
@@ -100,8 +101,9 @@ def _meanings(forms: set[Form]) -> set[str]:
 
 def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
     enters = sum(form in MARKS for _, form in made.sites)
-    parts = [f"{len(made.sites)} sites ({len(made.anchors)} anchors{f', {enters} with one stamp' if enters else ''})"]
-    parts.append(f"{made.launches} launches")
+    halves = f", {enters} with one stamp" if enters else ""
+    parts = [f"{count_of(len(made.sites), 'site')} ({count_of(len(made.anchors), 'anchor')}{halves})"]
+    parts.append(f"{made.launches:,} launch{'es' * (made.launches != 1)}")
     parts.append(_ratio(made.times))
     if made.results_equal:
         parts.append("results bit-equal")

@@ -148,8 +148,8 @@ def _passed(gap: _Gap, gaps: Sequence[_Gap]) -> float:
 
 
 def _whole(reference: Launches, other: Launches) -> list[_Gap]:
-    """For each warp all the time between its first and last anchor (its `occurrences` are 0). Nothing is passed to it or from it,
-    and what varies within adds up to little.
+    """For each warp all the time between its first and last anchor (its `occurrences` are 0). Nothing is passed to it or from
+    it, and what varies within adds up to little.
     """
     found = []
     for warp, marks in _common(reference, other).items():

@@ -14,6 +14,7 @@ from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import LongStall, RoleTotals, SiteStall, Timeline, WarpTimeline
 from autostamp.report.clock import clock_mhz
 from autostamp.report.cost import Cost
+from autostamp.report.joined_notes import site_errors
 from autostamp.report.notes import loud_notes
 from autostamp.report.places import Place, places_of
 from autostamp.report.verdict import verdict, wrapped
@@ -143,12 +144,13 @@ def _tables(timeline: Timeline, places: _Places, top: int) -> Iterator[_Table]:
         [[str(warp.warp), warp.role, *_times(warp), f"{warp.lost:,}"] for warp in timeline.warps],
     )
     by_total = sorted(timeline.sites, key=lambda site: (-site.spread.total, site.instance, site.role))
+    errors = site_errors(timeline)
     columns = {"where": False, "barrier": False, "role": False}
     numbers = {"visits": True, "median": True, "p10-p90": True, "longest": True, "total": True}
     yield _Table(
         "Waits by total stall, in cycles",
         {**columns, **numbers, _FLEXIBLE: False},
-        [_site_row(site, places[site.instance]) for site in by_total[:top]],
+        [_site_row(site, places[site.instance], errors.get((site.role, site.instance), 0)) for site in by_total[:top]],
         _more(len(by_total), top),
     )
     yield _Table(
@@ -158,14 +160,14 @@ def _tables(timeline: Timeline, places: _Places, top: int) -> Iterator[_Table]:
     )
 
 
-def _site_row(site: SiteStall, place: Place) -> list[str]:
+def _site_row(site: SiteStall, place: Place, error: int) -> list[str]:
     spread = site.spread
     return [
         place.where,
         place.barrier or place.side,
         site.role,
         f"{spread.count:,}",
-        f"{spread.median:,.0f}",
+        f"{spread.median:,.0f}" + (f" ± {error:,}" if error else ""),
         f"{spread.p10:,.0f}-{spread.p90:,.0f}",
         f"{spread.longest:,}",
         f"{spread.total:,}",

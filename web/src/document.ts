@@ -193,6 +193,8 @@ export interface CriticalPath {
 export interface SiteStall extends Spread {
     readonly instance: number;
     readonly role: string;
+    /** Of a joined run: what the lengths are right to, in the median. */
+    readonly error?: number;
 }
 
 /** Pairs are [clean, stamped]; a single number is what the document gave. */

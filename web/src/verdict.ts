@@ -149,7 +149,7 @@ function sites(names: Names, timeline: Timeline, links: Links): HTMLElement {
             figure(site.total),
             percent(share),
             figure(site.count),
-            figure(site.median),
+            figure(site.median) + (site.error ? ` \u00b1 ${figure(site.error)}` : ""),
             `${figure(site.p10)}\u2013${figure(site.p90)}`,
             figure(site.longest),
         ];

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from autostamp.model.flow import Flow
@@ -17,6 +17,7 @@ from autostamp.report.cost import Cost
 from autostamp.report.joined_notes import site_errors
 from autostamp.report.notes import loud_notes
 from autostamp.report.places import Place, places_of
+from autostamp.report.units import in_unit
 from autostamp.report.verdict import verdict, wrapped
 
 MIN_WIDTH: Final = 80
@@ -65,7 +66,7 @@ def as_text(
     With `is_terminal` headings are bold; without, the text is plain.
     """
     places = _Places(places_of(manifest, timeline.trace))
-    heading, *totals = _totals(timeline, places, facts)
+    heading, *totals = (in_unit(line, timeline.unit) for line in _totals(timeline, places, facts))
     bold, plain = ("\x1b[1m", "\x1b[0m") if is_terminal else ("", "")
     lines = [heading]
     if flow is not None:
@@ -73,7 +74,8 @@ def as_text(
         lines += ["", *(f"{bold}{line}{plain}" for line in wrapped(found.headline)), *found.lines, ""]
     lines += [*totals, *_trouble(timeline, manifest, findings)]
     for table in _tables(timeline, places, top) if timeline.warps else ():
-        lines += ["", *_table_lines(table, max(width, MIN_WIDTH), is_terminal)]
+        named = replace(table, title=in_unit(table.title, timeline.unit))
+        lines += ["", *_table_lines(named, max(width, MIN_WIDTH), is_terminal)]
     lines += _uncovered(timeline, manifest, places, top)
     return "\n".join(lines) + "\n"
 

@@ -320,6 +320,8 @@ export interface Report {
     readonly schema_version: number;
     readonly tool: string;
     readonly title: string;
+    /** What all cycles of the document are, where they are something else. */
+    readonly unit?: string;
     readonly machine: Readonly<Record<string, unknown>>;
     readonly notes: readonly string[];
     readonly sources: readonly Source[];

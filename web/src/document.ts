@@ -313,6 +313,8 @@ export interface Replays {
     readonly dropped: readonly { readonly number: number; readonly code: string; readonly detail: string }[];
     readonly uncovered: readonly Uncovered[];
     readonly bounds: readonly Bound[];
+    /** Sites whose stamps are not in the usual places, by what was measured of them. */
+    readonly forms: readonly { readonly meaning: string; readonly sites: readonly string[] }[];
     readonly notes: readonly string[];
 }
 

@@ -24,6 +24,8 @@ from autostamp.passes.schedule_features import Parts, Weights, weights
 RESULTS = Path(__file__).parent / "results" / "placement_h200.json"
 LATER = tuple(RESULTS.with_name(f"placement_{name}_h200.json") for name in ("forms", "sets"))
 """Measured after the weights were fitted, of the same kernel: in no fit."""
+REPLAYS = RESULTS.with_name("placement_replays_h200.json")
+"""Sets that replay sessions measured, by kernel: in no fit."""
 CUDA = RESULTS.with_name("placement_cuda_h200.json")
 """Sets of stamps of CUDA C++ kernels that `autostamp run --replay` tried, by kernel and shape: in no fit."""
 FEW = 4
@@ -35,7 +37,8 @@ Values = NDArray[np.float64]
 
 
 def parts_of(pair: dict[str, Any]) -> Parts:
-    return Parts(*(float(pair[name]) for name in ("order", "shift", "trip", "unroll", "registers", "spills")))
+    names = ("order", "shift", "trip", "unroll", "registers", "spills", "once")
+    return Parts(*(float(pair.get(name, 0.0)) for name in names))
 
 
 def columns(pairs: Sequence[dict[str, Any]], by: Weights) -> Values:
@@ -73,6 +76,22 @@ def later(by: Weights) -> list[tuple[str, float, float]]:
     return found + [(f"set {each['set']}", float(each["distance"]), each["one_cta"]["ratio"]) for each in sets["sets"]]
 
 
+def show_replays(by: Weights) -> tuple[Values, Values]:
+    """Rank correlations of each kernel's sets in replay sessions; distances and costs of all of them."""
+    distances, costs = [], []
+    for case in json.loads(REPLAYS.read_text(encoding="utf-8"))["cases"]:
+        distance = np.array([parts_of(pair).distance(by) for pair in case["pairs"]])
+        cost = np.array([pair["ratio"] - 1 for pair in case["pairs"]])
+        near = cost <= by.near_clean
+        print(
+            f"replays of {case['kernel']}: {len(cost)} sets, rank correlation {spearman(distance, cost):.3f}, "
+            f"of the {int(near.sum())} up to {1 + by.near_clean:g} {spearman(distance[near], cost[near]):.3f}"
+        )
+        distances.append(distance)
+        costs.append(cost)
+    return np.concatenate(distances), np.concatenate(costs)
+
+
 def show_all(distances: Values, costs: Values, by: Weights) -> None:
     """Rank correlations of what was measured after the fit, and of everything."""
     names, new, ratios = zip(*later(by), strict=True)
@@ -87,6 +106,9 @@ def show_all(distances: Values, costs: Values, by: Weights) -> None:
     print(f"  on the wrong side of {by.near_clean:g}: {wrong}")
     every = np.concatenate([distances, new_distances]), np.concatenate([costs, measured])
     print(f"all {len(every[0])} variants measured: rank correlation {spearman(*every):.3f}")
+    replayed = show_replays(by)
+    every = np.concatenate([every[0], replayed[0]]), np.concatenate([every[1], replayed[1]])
+    print(f"with the sets of replays, {len(every[0])} variants: rank correlation {spearman(*every):.3f}")
 
 
 def cuda(by: Weights) -> list[tuple[str, Values, Values]]:

@@ -99,7 +99,7 @@ class _Tally:
     def fit(self, part: _Part) -> Fit:
         """The figures of one set."""
         number = part.of.recording.number
-        errors = self.errors.get(number, [0])
+        errors = self.errors.get(number) or [0]
         return Fit(
             number,
             part.anchors,
@@ -161,13 +161,22 @@ def _joined(kernel: KernelTrace, reference: _Set, parts: Sequence[_Part], launch
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One record of a joined lane."""
+    """One record of a joined lane. `low` and `high` are the anchors around it where its error is no more than these allow."""
 
     mark: Mark
     time: int
     payload: int
     replay: int
     error: int
+    low: int | None = None
+    high: int = 0
+
+    def within(self, low: int, high: int) -> _Row:
+        """The row, known to lie between these two as well."""
+        if self.low is None:
+            return self
+        far = max(self.time - max(low, self.low), min(high, self.high) - self.time, 0)
+        return replace(self, error=min(self.error, far))
 
 
 def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tally: _Tally) -> Lane:
@@ -194,13 +203,30 @@ def _lane(lane: Lane, reference: _Set, parts: Sequence[_Part], launch: int, tall
     ends: dict[int, int] = {}
     for _, _, each, part, kind in heapq.merge(*placed, key=lambda row: row[:2]):
         rows += _settled(each, part, lane.warp, kind, occupied, ends, tally)
-    rows = _entered_first(rows)
+    rows = _entered_first(_in_order(rows))
+    for number in {part.of.recording.number for part in parts}:
+        tally.errors.setdefault(number, []).extend(row.error for row in rows if row.replay == number)
     return replace(
         lane,
         events=tuple(Event(row.time, row.mark.kind, row.mark.instance, row.payload, row.mark.visit) for row in rows),
         replays=tuple(row.replay for row in rows),
         errors=tuple(row.error for row in rows),
     )
+
+
+def _in_order(rows: Sequence[_Row]) -> list[_Row]:
+    """The rows, each of which lies between the records before and after it of its own replay, wherever these are: of a warp that
+    another guides, the first and the last visit of a site would else be as uncertain as the warp's life is long.
+    """
+    lows: list[int] = []
+    highs: list[int] = []
+    for every, bounds, sign in ((rows, lows, 1), (rows[::-1], highs, -1)):
+        known: dict[int, int] = {}
+        for row in every:
+            own = sign * (row.time - sign * row.error)
+            known[row.replay] = max(known.get(row.replay, own), own)
+            bounds.append(sign * known[row.replay])
+    return [row.within(low, high) for row, low, high in zip(rows, lows, reversed(highs), strict=True)]
 
 
 def _entered_first(rows: Sequence[_Row]) -> list[_Row]:
@@ -250,10 +276,10 @@ def _settled(
     if each.is_shortened:
         tally.shortened[number] = tally.shortened.get(number, 0) + 1
     error = _error(moved, part, warp, kind, abs(start - each.start))
-    tally.errors.setdefault(number, []).extend(error for _ in each.block.marks)
+    bound = moved.low if error == moved.bound else None
     times = (moved.start, moved.end)
     return [
-        _Row(mark, time, payload, number, error)
+        _Row(mark, time, payload, number, error, bound, moved.high)
         for mark, time, payload in zip(each.block.marks, times, each.block.payloads, strict=False)
     ]
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from autostamp.analysis.join_lanes import Kind, Mark, Track, anchors_of
+from autostamp.analysis.join_lanes import END, START, Kind, Mark, Track, anchors_of
 from autostamp.model.manifest import EventKind, Instance
 from autostamp.model.replay import Refusal
 
@@ -99,14 +99,15 @@ def agreement(
     than ENOUGH of those, twice that of the noisiest kind of gap.
 
     It may also differ by what the warp waits less, or more, in the same iterations: time passes from work to waits and back from
-    one run of a build to the next, and few launches do not show it. All of the warp's time together may not.
+    one run of a build to the next, and few launches do not show it. All of the warp's time together may not. From its entry and
+    to its end a warp shares the GPU with the begin and the end of a grid, once a launch: that time is only part of the whole.
     """
     gaps = _gaps(reference, other)
     shifts = {(gap.warp, gap.kind): round(gap.shift) for gap in gaps}
     largest = {(gap.warp, gap.kind): round(gap.largest) for gap in gaps}
     noises = [gap.noise for gap in gaps if gap.is_known]
     noise = round(float(np.median(noises))) if noises else 0
-    for gap in (*gaps, *_whole(reference, other)):
+    for gap in (*(each for each in gaps if not each.is_end), *_whole(reference, other)):
         # What happens once in a launch varies like the rest of the kernel, and a few launches do not show by how much.
         own = gap.noise if gap.is_known else 2 * max([(2 if gap.occurrences else 1) * gap.noise, *noises])
         if tolerance.excess(gap.shift, gap.median) > own + STAMPS + _passed(gap, gaps):
@@ -116,7 +117,7 @@ def agreement(
                 f"reference; two launches of one set differ by {own:,.0f}"
             )
             return Agreement(shifts, largest, noise, Refusal(number, "AS8121", detail))
-    return Agreement(shifts, largest, noise, _phases(number, reference, other, tolerance))
+    return Agreement(shifts, largest, noise, _phases(number, reference, other, tolerance, gaps))
 
 
 class _Gap(NamedTuple):
@@ -130,6 +131,11 @@ class _Gap(NamedTuple):
     is_known: bool
     largest: float
     occurrences: int = 0
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it begins at the lane's entry or ends at its release."""
+        return START in {each.instance for each in self.kind} or END in {each.instance for each in self.kind}
 
     @property
     def is_wait(self) -> bool:
@@ -148,8 +154,8 @@ def _passed(gap: _Gap, gaps: Sequence[_Gap]) -> float:
 
 
 def _whole(reference: Launches, other: Launches) -> list[_Gap]:
-    """For each warp all the time between its first and last anchor (its `occurrences` are 0). Nothing is passed to it or from
-    it, and what varies within adds up to little.
+    """For each warp all the time between its first and last anchor (its `occurrences` are 0). Nothing is passed to it or from it,
+    and what varies within adds up to little.
     """
     found = []
     for warp, marks in _common(reference, other).items():
@@ -173,8 +179,12 @@ def _gaps(reference: Launches, other: Launches) -> list[_Gap]:
     return found
 
 
-def _phases(number: int, reference: Launches, other: Launches, tolerance: Tolerance) -> Refusal | None:
-    """AS8121 when a warp stands otherwise to the others than in the reference, iteration by iteration."""
+def _phases(
+    number: int, reference: Launches, other: Launches, tolerance: Tolerance, gaps: Sequence[_Gap]
+) -> Refusal | None:
+    """AS8121 when a warp stands otherwise to the others than in the reference, iteration by iteration. One that waits less, or
+    more, may come by as much earlier or later.
+    """
     chains = {}
     for warp, marks in _common(reference, other).items():
         kinds = Counter(Kind(*mark[:2]) for mark in marks if mark.instance > 0)
@@ -192,7 +202,8 @@ def _phases(number: int, reference: Launches, other: Launches, tolerance: Tolera
         )
         period = float(np.median(np.diff(_times(reference, base, chains[base]), axis=1)))
         phase, shift, noise, is_known, _ = _difference(first, second)
-        if is_known and tolerance.excess(shift, max(period, abs(phase))) > noise + STAMPS:
+        waits = max((abs(gap.shift) for gap in gaps if gap.warp in (warp, base) and gap.is_wait), default=0.0)
+        if is_known and tolerance.excess(shift, max(period, abs(phase))) > noise + STAMPS + waits:
             detail = (
                 f"warp {warp} comes {phase + shift:,.0f} cycles after warp {base}, {phase:,.0f} in the reference; "
                 f"two launches of one set differ by {noise:,.0f}"

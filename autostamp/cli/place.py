@@ -104,6 +104,9 @@ def command(
 
         click.echo(as_text(placement, {each.key: each.text for each in target.candidates}), nl=False)
     findings = [*_failed(variants), *(_unanchored(role) for role in search.unanchored)]
+    if placement.floor:
+        floor, most = f"{placement.floor:.3f}", f"{placement.floor + bound:.3f}"
+        findings.append(Diagnostic.of("AS8109", floor=floor, limit=f"{bound:.3f}", most=most))
     for each in findings:
         click.echo(render(each), err=True)
     if not quiet:

@@ -32,6 +32,9 @@ LOOK: Final = 2
 ALIKE: Final = 0.003
 """Schedule distances that differ by so little are the same: a tenth of what is near clean."""
 
+START: Final = 0.4
+"""Share of a round that it takes until its first program runs, about, where programs start side by side (docs/replays.md)."""
+
 CONFIRMATIONS: Final = 3
 """So often the kept sets are run further: one that turns out to cost more than the bar makes room for another."""
 
@@ -82,6 +85,7 @@ class _Session:
         self._asked = asked
         self._packing: Packing = _packing(placement, asked)
         self._next = 1
+        self._begin = 0.0
         self._dropped: list[Refusal] = []
         self._codes: dict[str, str] = {}
         self._notes: list[str] = []
@@ -101,14 +105,18 @@ class _Session:
         if is_free and self._asked.jobs > 1:
             distances = {each.number: each.features.distance - self._placement.floor for each in self._placement.sets}
             trials += self._new(self._packing.foreseen(trials, distances, self._next))
-        begin = time.monotonic()
-        for at in range(ROUNDS):
-            if at and self._asked.budget is not None and time.monotonic() - begin > self._asked.budget:
+        self._begin = time.monotonic()
+        took = size = 0.0
+        for _ in range(ROUNDS):
+            spent = time.monotonic() - self._begin
+            likely = took * (START + (1 - START) * len(trials) / size) if size else 0.0
+            if size and self._is_over(likely):
                 self._notes.append("the time that --budget gives was over before all was tried")
                 break
             status = self._rounds.run(trials, min(LOOK, self._asked.runs))
             if status:
                 return status
+            took, size = time.monotonic() - self._begin - spent, len(trials)
             trials = self._learn(trials)
             if is_free:
                 trials += self._new(self._packing.split(self._next))
@@ -118,6 +126,10 @@ class _Session:
             if not trials:
                 break
         return self._confirm()
+
+    def _is_over(self, more: float = 0.0) -> bool:
+        """Whether the time for trying other sets is over, or will be in so many seconds."""
+        return self._asked.budget is not None and time.monotonic() - self._begin + more > self._asked.budget
 
     def _confirm(self) -> int:
         """Run the sets that are kept as often as was asked for."""
@@ -232,7 +244,7 @@ class _Session:
             for number in refused.keys() & set(chosen):
                 self._packing.refuse(number)
             others = {each.trial.number for each in self._packing.chosen()} - set(chosen)
-            if not others or self._asked.as_placed or self._confirm():
+            if not others or self._asked.as_placed or self._is_over() or self._confirm():
                 break
         for refusal in refused.values():
             self._codes |= dict.fromkeys((key for key, _ in self._rounds.ran[refusal.number].trial.sites), refusal.code)

@@ -169,6 +169,7 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS8106", "nothing to place: {detail}", "{hint}", _USAGE),
     ("AS8107", "the clean build failed: {detail}", "Make the command compile without autostamp first.", _USAGE),
     ("AS8108", "the placement was searched for with {recorded}, and this is {own}", "Another ptxas moves other sites: run `autostamp place` again with the compiler that you run with.", _FINDINGS),
+    ("AS8109", "any stamp moves the schedule: by {floor} where {limit} is near clean; sets go up to {most}", "What the sets cost only a run can say: autostamp run --replay measures each.", _FINDINGS),
     ("AS8120", "set {number} cannot be joined: {detail}", "Give the sets a site in common, at best one in each role's main loop; its sites are missing, the rest holds.", _FINDINGS),
     ("AS8121", "set {number} ran another schedule: {detail}", "Split the set, or choose other sites with `autostamp place`; its sites are missing, the rest holds.", _FINDINGS),
     ("AS8122", "set {number} did other work: {detail}", "Replays can be joined of a kernel that does the same work each time: fix its inputs. The set's sites are missing, the rest holds.", _FINDINGS),

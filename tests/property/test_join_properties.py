@@ -112,6 +112,24 @@ def test_a_replay_with_another_schedule_is_refused(
     assert wrong + 1 not in {replay for trace in found.traces for lane in trace.lanes for replay in lane.replays}
 
 
+@given(st.integers(0, 18), st.integers(1, 2), st.sampled_from(MMA_SITES), st.integers(0, 1 << 30))
+@settings(max_examples=15, deadline=None)
+def test_a_producer_that_waits_less_for_as_long_is_no_other_schedule(
+    jitter: int, consumers: int, anchor: int, seed: int
+) -> None:
+    """Its loads take longer by more than stamps may shift a gap, and its waits are shorter: the MMA warps set the pace.
+
+    The first two loads fill the ring and are not hidden: the kernel is long enough for those to be less than 0.02 of it.
+    """
+    schedule = Schedule(30, load=20, first=150, second=120, third=90, jitter=jitter, consumers=consumers)
+    sets = [{*LOAD_SITES, anchor}, {*LOAD_SITES, *MMA_SITES}]
+    runs = _runs(schedule, sets, 4, seed)
+    runs[1] = [replace(schedule, load=95).launch(seed + 7000 + launch) for launch in range(4)]
+    found = join(recordings(runs, sets))
+    assert not found.refusals
+    assert found.fits[0].shift > 50
+
+
 @given(SCHEDULES, splits(), st.integers(3, 5), st.integers(0, 1 << 30), st.data())
 @settings(max_examples=30, deadline=None)
 def test_other_trip_counts_are_refused(

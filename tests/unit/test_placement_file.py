@@ -47,8 +47,14 @@ def placements(draw) -> Placement:
         anchors = draw(st.lists(st.sampled_from(chosen), unique=True)) if chosen else []
         sites = tuple((key, draw(forms)) for key in chosen)
         sets.append(ReplaySet(number, sites, tuple(anchors), draw(feature_sets)))
-    placed = tuple(PlacedSite(key, draw(forms), draw(st.sampled_from(Effect)), draw(feature_sets)) for key in keys)
-    return Placement(1, draw(names), draw(names), placed, tuple(sets), (), 3, True, ("a" * 16,))
+    effects = st.sampled_from(Effect)
+    every, roles = st.lists(forms, unique=True, max_size=3), st.lists(names, unique=True, max_size=2)
+    placed = tuple(
+        PlacedSite(key, draw(forms), draw(effects), draw(feature_sets), tuple(draw(every)), tuple(draw(roles)))
+        for key in keys
+    )
+    floor = draw(st.sampled_from([0.0, 0.039]))
+    return Placement(1, draw(names), draw(names), placed, tuple(sets), (), 3, True, ("a" * 16,), "nvcc 13.0.88", floor)
 
 
 @given(placements())

@@ -44,6 +44,8 @@ from tests.simulator.replays import (
 from tests.simulator.tables import AT_ONCE
 
 FEATURES = ScheduleFeatures(1.0, {}, (1.0, 1.0), (32, 32), (0, 0), 0.25)
+NEAR = replace(FEATURES, distance=0.01)
+"""Of sets: at 0.015 and more their parts are run with them, where programs start side by side."""
 ANCHORS = (*LOAD_SITES, WAIT_K)
 SETS = ((GROUP, WAIT_V), (RELEASE_K, RELEASE_V))
 
@@ -51,7 +53,7 @@ SETS = ((GROUP, WAIT_V), (RELEASE_K, RELEASE_V))
 def placement_of(*sets: tuple[int, ...]) -> Placement:
     keys = [key_of_site(site) for site in ANCHORS]
     made = tuple(
-        ReplaySet(number, tuple((key_of_site(site), Form.BOTH) for site in (*ANCHORS, *own)), tuple(keys), FEATURES)
+        ReplaySet(number, tuple((key_of_site(site), Form.BOTH) for site in (*ANCHORS, *own)), tuple(keys), NEAR)
         for number, own in enumerate(sets, 1)
     )
     sites = tuple(PlacedSite(key_of_site(site), Form.BOTH, Effect.NEAR_CLEAN, FEATURES) for site in range(1, 10))

@@ -131,8 +131,10 @@ class CallPositions:
 
 def _excludes(reached: Position, position: Position) -> bool:
     """True where both lie in different arms of one decision that was made while tracing: then only the one was compiled."""
-    for one, two in zip(reached, position, strict=False):
+    for depth, (one, two) in enumerate(zip(reached, position, strict=False)):
         if one != two:
+            if depth == 0:  # two functions of CUDA C++, each a root
+                return False
             is_decided = one.enters is two.enters is Enters.ALWAYS
             return one.at == two.at and one.arm != two.arm and is_decided
     return False

@@ -8,7 +8,7 @@ dropped records, a wait whose use may hold one of them gets no arrow.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from autostamp.analysis.counting import arrivals_per_use, number_waits
@@ -21,6 +21,9 @@ from autostamp.analysis.uses import UNKNOWN, Gathered, Uses, gather
 from autostamp.model.flow import Arrow
 from autostamp.model.manifest import Instance
 from autostamp.model.trace import Trace
+
+Late = Callable[[Uses], int]
+"""By how many cycles an arrival at a barrier may be stamped after the exit of the wait that it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +47,17 @@ def is_enter(arrow: Arrow, instances: Mapping[int, Instance]) -> bool:
     return row.kind == "wait" and row.side == arrow.side
 
 
-def find_dependencies(trace: Trace, latencies: Latencies) -> Dependencies:
-    """The dependencies between the warps of one CTA."""
+def find_dependencies(trace: Trace, latencies: Latencies, late_of: Late | None = None) -> Dependencies:
+    """The dependencies between the warps of one CTA. `late_of` has other figures for `latencies.late`, by barrier."""
+    late = late_of or (lambda _: latencies.late)
     gathered = gather(trace, latencies.late)
-    numbered, notes = _Numbering(trace, gathered, latencies.late).all()
+    numbered, notes = _Numbering(trace, gathered, late).all()
     found = Found()
     for one in numbered:
-        pair(one, found, latencies.late)
+        pair(one, found, late(one.uses))
     for barrier, wait in gathered.tails:
         rows = [one for one in numbered if one.uses.key[:3] == ("stage", barrier, "empty")]
-        pair_tail(rows, wait, found, latencies.late)
+        pair_tail(rows, wait, found, max((late(one.uses) for one in rows), default=latencies.late))
     found.arrows.sort(key=lambda arrow: (arrow.wait.cycles, arrow.wait.warp))
     return Dependencies(
         tuple(found.arrows), frozenset(found.granted), frozenset(found.lost), frozenset(found.own), notes
@@ -63,7 +67,7 @@ def find_dependencies(trace: Trace, latencies: Latencies) -> Dependencies:
 class _Numbering:
     """Numbers the uses of every barrier, and says where it had to guess."""
 
-    def __init__(self, trace: Trace, gathered: Gathered, late: int) -> None:
+    def __init__(self, trace: Trace, gathered: Gathered, late: Late) -> None:
         self._late = late
         self._losses = Losses(trace)
         self._labels: Mapping[int, str] = {barrier.number: barrier.label for barrier in trace.kernel.barriers}
@@ -87,7 +91,7 @@ class _Numbering:
     def _meeting(self, uses: Uses) -> Numbered:
         until = self._losses.until([uses])
         number = number_by_warp if uses.key[2] == "cluster" else number_generations
-        generations = number(uses, self._late, until)
+        generations = number(uses, self._late(uses), until)
         if generations is None:
             # Without a cluster the arrival is no instruction; on a named barrier the exit's clock was read too early.
             self._note(uses, "waits ended before all had arrived whom they meet, so no arrow ends there")
@@ -96,20 +100,21 @@ class _Numbering:
     def _ring(self, ring: list[Uses]) -> Iterable[Numbered]:
         until = self._losses.until(ring)
         certain = [uses for uses in ring if uses.arrivals]
-        number = arrivals_per_use(certain, self._late, until, self._losses.first)
+        late = max((self._late(uses) for uses in certain), default=0)
+        number = arrivals_per_use(certain, late, until, self._losses.first)
         for uses in ring:
             # Two rings may go by one declaration: then each stage is counted alone.
-            own = number or arrivals_per_use([uses], self._late, until, self._losses.first)
+            own = number or arrivals_per_use([uses], self._late(uses), until, self._losses.first)
             if not uses.arrivals:
                 yield Numbered(uses, Groups(), until)
             elif own:
-                number_waits(uses, own, self._late, until)
+                number_waits(uses, own, self._late(uses), until)
                 yield Numbered(uses, Groups(uses.arrivals, own), until)
             else:
                 yield self._by_order(uses, until)
 
     def _by_order(self, uses: Uses, until: float) -> Numbered:
-        groups = number_in_order(uses, self._late, until) if uses.key[3] < 0 else None
+        groups = number_in_order(uses, self._late(uses), until) if uses.key[3] < 0 else None
         if groups is not None:
             return Numbered(uses, Groups(listed=groups), until)
         if uses.arrivals:
@@ -117,7 +122,7 @@ class _Numbering:
             uses.is_inferred = True
             times = [arrival.ends[0].cycles for arrival in uses.arrivals]
             for wait in uses.waits:
-                wait.use = bisect_right(times, wait.exit.cycles + self._late) - 1
+                wait.use = bisect_right(times, wait.exit.cycles + self._late(uses)) - 1
                 if wait.use < 0 and uses.side == "full":
                     wait.use = UNKNOWN
         return Numbered(uses, Groups(uses.arrivals, 1), until)

@@ -27,7 +27,7 @@ def explain(trace: Trace, timeline: Timeline, latencies: Latencies | None = None
     if origins is None:
         found = find_dependencies(trace, latencies)
     else:
-        found = origins.marked(find_dependencies(trace, origins.tolerant(latencies)))
+        found = origins.marked(find_dependencies(trace, latencies, origins.late(latencies)), latencies.late)
     found = bounded(trace, found)
     causes = causes_of(timeline, found, instances, latencies, language_of(trace.kernel))
     states: WindowStates = {}

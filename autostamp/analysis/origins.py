@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autostamp.analysis.dependencies import Dependencies
+from autostamp.analysis.dependencies import Dependencies, Late
 from autostamp.analysis.latencies import Latencies
+from autostamp.analysis.uses import Uses
 from autostamp.model.flow import Arrow, End
 from autostamp.model.trace import Trace
 
@@ -38,17 +39,30 @@ class Origins:
         placed = [error for _, error in ends.values() if error]
         return cls(ends, round(float(np.median(placed))) if placed else 0)
 
-    def tolerant(self, latencies: Latencies) -> Latencies:
-        """Latencies with which an arrival may come later than the wait that it ended, by what a place is typically off.
-
-        More would let arrivals of the next use in, and so count wrongly.
+    def late(self, latencies: Latencies) -> Late:
+        """By how much an arrival may come later than the wait that it ended: more than in any trace by what a place is typically
+        off among the records of the barrier. More would let arrivals of the next use in, and so count wrongly; records of the
+        reference are right against each other.
         """
-        return replace(latencies, late=latencies.late + self.typical)
 
-    def marked(self, found: Dependencies) -> Dependencies:
-        """The arrows with their errors. One that contradicts its ends' order by more than that is dropped, and noted."""
+        def late_of(uses: Uses) -> int:
+            arrivals = (end for arrival in uses.arrivals for end in arrival.ends)
+            errors = [self._end(end)[1] for end in (*arrivals, *(wait.exit for wait in uses.waits))]
+            placed = [error for error in errors if error]
+            return latencies.late + (round(float(np.median(placed))) if placed else 0)
+
+        return late_of
+
+    def marked(self, found: Dependencies, late: int) -> Dependencies:
+        """The arrows with their errors. One that contradicts its ends' order by more than these is dropped, and noted; `late` is
+        by how much an arrival's stamp may follow the wait's exit in any trace.
+        """
         arrows = [self._marked(arrow) for arrow in found.arrows]
-        kept = tuple(each for each in arrows if each.signal.cycles <= each.wait.cycles + each.error + self.typical)
+        kept = tuple(
+            each
+            for each in arrows
+            if each.signal.cycles <= each.wait.cycles + late + (each.error + self.typical if each.error else 0)
+        )
         uncertain = sum(each.is_uncertain for each in kept)
         between = sum(each.is_between for each in kept)
         notes = list(found.notes)

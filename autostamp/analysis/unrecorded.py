@@ -45,13 +45,17 @@ class Missing:
 
 
 class _Mark(NamedTuple):
-    """A kind of record and where it stands. `which` of its visits in one run of the block: `each`, the `first` or `last`."""
+    """A kind of record and where it stands. `which` of its visits in one run of the block: `each`, the `first` or `last`.
+
+    Beside a position, `loops` counts the loops that both are in.
+    """
 
     position: Position
     instance: int
     kind: EventKind
     which: str = "each"
     trip: int = 0
+    loops: int = 0
 
     @property
     def order(self) -> tuple[tuple[int, ...], int]:
@@ -120,8 +124,8 @@ class _Records:
             first = first[-1:]
         if after.which != "each":
             last = last[:1]
-        is_once = len(first) == len(last) == 1
-        if len(first) != len(last) or ("each" not in (before.which, after.which) and not is_once):
+        # Only a record that each run of the block around has one of says how often that ran.
+        if len(first) != len(last) or "each" not in (before.which, after.which):
             return []
         shift = after.trip - before.trip
         return [_span(one, two) for one, two in zip(first, last[shift:], strict=False)]
@@ -136,7 +140,7 @@ def _bound(
 ) -> Bound | None:
     """The tightest pair of neighbours that some warp has records of."""
     before, after = _neighbours(position, marks, one.instance)
-    own = [mark for mark in marks if one.instance and mark.instance == one.instance]
+    own = [mark._replace(loops=_loops(position)) for mark in marks if one.instance and mark.instance == one.instance]
     if one.instance:
         before, after = (own, after) if one.stamp == EventKind.EXIT else (before, own)
     for first, last in _nearest(before, after):
@@ -151,11 +155,15 @@ def _bound(
 
 
 def _nearest(before: Sequence[_Mark], after: Sequence[_Mark]) -> Iterator[tuple[_Mark, _Mark]]:
-    """Pairs of neighbours, those with fewest others between them first. A lap of more than one trip bounds nothing."""
+    """Pairs of neighbours, those with fewest others between them first.
+
+    Both share the same loops with what is between them, or one would bound only some of its visits. A lap of more than one trip
+    bounds nothing.
+    """
     pairs = product(range(len(before)), range(len(after)))
     for at_first, at_last in sorted(pairs, key=lambda pair: (sum(pair), pair)):
         first, last = before[at_first], after[at_last]
-        if last.trip - first.trip < 2:
+        if last.trip - first.trip < 2 and first.loops == last.loops:
             yield first, last
 
 
@@ -177,8 +185,9 @@ def _neighbours(position: Position, marks: Sequence[_Mark], own: int) -> tuple[l
     after.sort(key=lambda mark: mark.order)
     if around:
         laps = sorted((mark for mark in inside if _runs_in(mark, around)), key=lambda mark: mark.order)
-        before += [mark._replace(trip=-1) for mark in reversed(laps)]
-        after += [mark._replace(trip=1) for mark in laps]
+        loops = _loops(around)
+        before += [mark._replace(trip=-1, loops=loops) for mark in reversed(laps)]
+        after += [mark._replace(trip=1, loops=loops) for mark in laps]
     return before, after
 
 
@@ -199,7 +208,11 @@ def _beside(position: Position, mark: _Mark, *, is_before: bool) -> _Mark | None
     if Enters.CHOICE in rest:
         return None
     which = ("last" if is_before else "first") if Enters.LOOP in rest else "each"
-    return mark._replace(which=which)
+    return mark._replace(which=which, loops=_loops(position[:at]))
+
+
+def _loops(position: Position) -> int:
+    return sum(step.enters is Enters.LOOP for step in position)
 
 
 def _stated(

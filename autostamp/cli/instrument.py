@@ -338,6 +338,10 @@ def _check(result: Result) -> ExitStatus:
     return ExitStatus.FINDINGS if result.notes or is_changed else ExitStatus.OK
 
 
+def _stamped_files(count: int) -> str:
+    return "1 stamped file" if count == 1 else f"{count:,} stamped files"
+
+
 def _encoded(items: Iterable[Stamped], unit: Unit | None) -> bytes:
     from autostamp.hooks.instrument import manifest_of
     from autostamp.runtime.manifest_file import encode
@@ -363,7 +367,7 @@ def _write(result: Result, out: Path, *, quiet: bool) -> None:
     write_all({**beside, **{path: item.text for path, item in changed.items()}, listing: manifest})
     if quiet:
         return
-    click.echo(f"wrote {len(changed)} stamped files and {listing}", err=True)
+    click.echo(f"wrote {_stamped_files(len(changed))} and {listing}", err=True)
     if result.unit is not None:
         click.echo(f"compile with -DAUTOSTAMP=1 to turn the stamps on; without it {out} compiles as before", err=True)
 
@@ -378,5 +382,7 @@ def _write_shadow(result: Result, root: Path, out: Path, *, quiet: bool) -> None
     writes = {**texts, **result.beside, Path("autostamp.manifest.json"): _encoded(changed.values(), result.unit)}
     count = write(target, shadow(top, walk(top, target), writes, target))
     if not quiet:
-        click.echo(f"wrote {len(changed)} stamped files and {out / 'autostamp.manifest.json'} ({count} new)", err=True)
+        click.echo(
+            f"wrote {_stamped_files(len(changed))} and {out / 'autostamp.manifest.json'} ({count} new)", err=True
+        )
         click.echo(f"build in {out} as in {root}; -DAUTOSTAMP=1 turns the stamps on", err=True)

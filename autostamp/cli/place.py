@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from autostamp.hooks.variants import Builder, Variants
     from autostamp.model.placement import Placement
 
+EVERY_S: Final = 30.0
+"""Seconds between two lines of progress where there is no terminal."""
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -77,8 +80,6 @@ def command(
     COMMAND is a Python program that compiles a CuTe-DSL kernel (it is run once for each variant), or an nvcc command line. A RUN
     stands for the command that made it. Needs no GPU where the program needs none to compile.
     """
-    import time
-
     from autostamp.cli import config
     from autostamp.hooks.placement_search import Search
     from autostamp.hooks.state import StateFolder
@@ -168,11 +169,25 @@ def _of_run(run: Path, targets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple
     return tuple(data.facts.command), targets or files
 
 
+class _Lines:
+    """Progress where there is no terminal: a search takes minutes, and a log should not be silent for so long."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, what: str, done: int, every: int) -> None:
+        """Say what is compiled if nothing was said for EVERY_S."""
+        now = time.monotonic()
+        if now - self._last >= EVERY_S:
+            self._last = now
+            click.echo(f"{what}: {done} of {every or '?'}", err=True)
+
+
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Say on stderr what is compiled, on a terminal; the line is gone when the command is done."""
+    """Say on stderr what is compiled: on a terminal in a line that is gone in the end, else in a line every half a minute."""
     if quiet or not sys.stderr.isatty():
-        yield lambda _what, _done, _all: None
+        yield (lambda _what, _done, _all: None) if quiet else _Lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -50,7 +50,7 @@ def command(names: tuple[str, ...], out: Path | None, check_only: bool, quiet: b
     if status is ExitStatus.OK:
         write_all(dict(stripped))
         if not quiet and not check_only:
-            click.echo(f"restored {len(stripped)} files", err=True)
+            click.echo(f"restored {len(stripped):,} file{'s' * (len(stripped) != 1)}", err=True)
     return status
 
 

@@ -64,8 +64,10 @@ def run(config: Config, arguments: list[str]) -> int:
     findings: list[Diagnostic] = []
     status = 0
     written = None
+    was_opened = False
     try:
         session.open()
+        was_opened = True
         if config.turn:
             turns.wait_for(Path(config.turn))
         try:
@@ -80,7 +82,8 @@ def run(config: Config, arguments: list[str]) -> int:
         written = None if config.is_clean else session.write(Path(config.out), config.command)
     except AutostampError as error:
         findings.append(error.diagnostic)
-    findings = [*session.findings(), *findings]
+    if was_opened:  # else the program did not run, and what it did not import says nothing
+        findings = [*session.findings(), *findings]
     manifest = written or session.manifest()
     report = Report(tuple(findings), len(manifest.traces), len(manifest.files), written is not None, compilers.of_dsl())
     Path(config.report).write_bytes(msgspec.json.encode(report))

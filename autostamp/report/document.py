@@ -27,6 +27,7 @@ from autostamp.report.launches_text import launch_lines
 from autostamp.report.notes import loud_notes, placed_notes
 from autostamp.report.places import places_of
 from autostamp.report.replays_text import replays_object
+from autostamp.report.units import CYCLES
 from autostamp.report.verdict import verdict
 
 SCHEMA_VERSION: Final = 1
@@ -80,6 +81,7 @@ def document(
         "schema_version": SCHEMA_VERSION,
         "tool": f"autostamp {__version__}",
         "title": title_of([timeline for timeline, _ in pairs], facts),
+        **_unit([timeline for timeline, _ in pairs]),
         "machine": _machine(facts),
         "notes": [*placed_notes(told, [timeline for timeline, _ in pairs]), *_without_text(tables)],
         "sources": tables.sources,
@@ -101,6 +103,12 @@ def _joined_notes(
         missing = unrecorded_waits(replays, manifest, trace) if replays is not None else ()
         found[trace] = (*missing, *split_waits(own, places_of(manifest, trace)))
     return found
+
+
+def _unit(timelines: Sequence[Timeline]) -> dict[str, str]:
+    """What all that is called cycles is counted in, where it is no cycles. All timelines of a report are of one input."""
+    units = {timeline.unit for timeline in timelines}
+    return {"unit": units.pop()} if len(units) == 1 and units != {CYCLES} else {}
 
 
 def title_of(timelines: Sequence[Timeline], facts: MachineFacts) -> str:

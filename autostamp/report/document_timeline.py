@@ -18,6 +18,7 @@ from autostamp.report.columns import Column, Encode
 from autostamp.report.cost import Cost
 from autostamp.report.document_rows import row_object
 from autostamp.report.document_tables import Numbers
+from autostamp.report.joined_notes import site_errors
 from autostamp.report.verdict import Verdict
 
 ENDINGS: Final = {ending: number for number, ending in enumerate(Ending)}
@@ -61,6 +62,7 @@ def timeline_object(
     ordered = in_hardware_order(timeline)
     rows = {warp.warp: row for row, warp in enumerate(ordered)}
     writer = _Writer(flow, Causes.of(flow), rows, numbers, columns)
+    errors = site_errors(timeline)
     return {
         "kernel": timeline.kernel,
         "trace": timeline.trace,
@@ -88,6 +90,7 @@ def timeline_object(
         "early": flow_objects.early(flow, writer.instance),
         "sites": [
             {"instance": writer.instance(site.instance), "role": site.role, **asdict(site.spread)}
+            | ({"error": errors[site.role, site.instance]} if (site.role, site.instance) in errors else {})
             for site in timeline.sites
         ],
         "prediction": None,

@@ -72,6 +72,24 @@ def split_waits(timelines: Iterable[Timeline], places: Mapping[int, Place]) -> I
         )
 
 
+def site_errors(timeline: Timeline) -> dict[tuple[str, int], int]:
+    """By role and first instance of a wait's site: what the lengths of its stalls are right to, in the median. Sites of whose
+    stalls each is of one replay are not in it.
+    """
+    errors: dict[tuple[int, int], list[int]] = {}
+    for warp in timeline.warps:
+        for part in warp.slices:
+            if part.state is State.STALL:
+                errors.setdefault((warp.warp, part.instance), []).append(part.length_error)
+    found = {}
+    for site in timeline.sites:
+        of_site = [errors.get((warp, each), []) for warp in site.warps for each in (site.instances or (site.instance,))]
+        every = [error for each in of_site for error in each]
+        if any(every):
+            found[site.role, site.instance] = round(median(every))
+    return found
+
+
 def is_drowned(part: Slice) -> bool:
     """True for a wait whose length is no more than it may be off by."""
     return part.state is not State.ACTIVE and 0 < part.length_error >= part.cycles

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from autostamp.model.placement import MARKS, Form, PlacedSite, Placement, ReplaySet, ScheduleFeatures
+from autostamp.report.verdict_words import count_of
 
 Row = tuple[str, ...]
 
@@ -38,8 +39,12 @@ def place_of(key: str) -> str:
 
 
 def _site_row(site: PlacedSite, text: str) -> Row:
-    shown = text if len(text) <= 48 else text[:47] + "…"
-    return (place_of(site.key), _form(site.form), *_features(site.features), site.effect.value, shown)
+    return (place_of(site.key), _form(site.form), *_features(site.features), site.effect.value, _cut(text))
+
+
+def _cut(text: str) -> str:
+    """A call on a line: inline asm is hundreds of characters."""
+    return text if len(text) <= 48 else text[:47] + "…"
 
 
 def _form(form: Form) -> str:
@@ -68,14 +73,14 @@ def _last(placement: Placement, texts: Mapping[str, str]) -> Iterator[str]:
     yield ""
     alone = {each.key: each for each in placement.sites}
     covered = len({key for each in placement.sets for key, _ in each.sites})
-    yield f"{covered} sites in {len(placement.sets)} sets, {placement.compiles} variants compiled"
+    yield f"{count_of(covered, 'site')} in {count_of(len(placement.sets), 'set')}, {placement.compiles:,} variants compiled"
     for key in placement.uncovered:
         site = alone.get(key)
         cost = f"distance {site.features.distance:.3f} alone" if site is not None else "not compiled"
-        yield f"in no set: {place_of(key)} {texts.get(key, '')}, {cost}"
+        yield f"in no set: {place_of(key)} {_cut(texts.get(key, ''))}, {cost}"
     whole = {key for each in placement.sets for key, form in each.sites if form not in MARKS}
     marks = {(key, form) for each in placement.sets for key, form in each.sites if key not in whole}
     for key, form in sorted(marks):
-        yield f"{_form(form)}: {place_of(key)} {texts.get(key, '')}, a mark in time, no stall"
+        yield f"{_form(form)}: {place_of(key)} {_cut(texts.get(key, ''))}, a mark in time, no stall"
     for key in sorted({key for each in placement.sets for key, form in each.sites if form is Form.BEFORE}):
-        yield f"stamped before: {place_of(key)} {texts.get(key, '')}, comes no later than the warp's next record"
+        yield f"stamped before: {place_of(key)} {_cut(texts.get(key, ''))}, comes no later than the warp's next record"

@@ -11,6 +11,7 @@ from autostamp.model.manifest import Manifest
 from autostamp.model.placement import MARKS, Form
 from autostamp.model.replay import Bound, Fit, ReplayedSet, Replays, SetTimes, Uncovered
 from autostamp.report.bounds_text import bound_line, bound_object, text_at
+from autostamp.report.verdict_words import count_of
 
 _MOST_MISSING: Final = 12
 
@@ -45,6 +46,7 @@ def replays_object(replays: Replays, manifest: Manifest, bounds: Sequence[Bound]
         row["times"] = asdict(made.times) if made.times.rounds else None
     for name in ("sets", "fits", "dropped", "uncovered", "notes"):
         found[name] = list(found[name])
+    found["forms"] = [{"meaning": meaning, "sites": list(places)} for meaning, places in _other_forms(replays)]
     found["bounds"] = [bound_object(each, manifest) for each in bounds]
     return found
 
@@ -68,15 +70,16 @@ def _lines(replays: Replays, manifest: Manifest, bounds: Sequence[Bound]) -> Ite
         yield f"  set {made.number}: {_set(made, replays.reference, fits.get(made.number, []))}"
     for each in replays.dropped:
         yield f"  set {each.number} is not part of it ({each.code}): {each.detail}"
-    yield from _other_forms(replays)
+    for meaning, places in _other_forms(replays):
+        yield f"  {meaning}: {', '.join(places)}"
     yield from _missing(replays.uncovered, manifest, bounds)
     yield from _halves(manifest, bounds)
     for note in replays.notes:
         yield f"  note: {note}"
 
 
-def _other_forms(replays: Replays) -> Iterator[str]:
-    """A line for each form that is not the usual one: what was measured where."""
+def _other_forms(replays: Replays) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What was measured of sites whose stamps are not in the usual places, and which sites these are."""
     forms: dict[str, set[Form]] = {}
     for made in replays.sets:
         for key, form in made.sites:
@@ -87,7 +90,7 @@ def _other_forms(replays: Replays) -> Iterator[str]:
             if meaning in _meanings(of_key):
                 places.setdefault(meaning, {})[key.rpartition("@")[0].rpartition(":")[0]] = None
     for meaning, lines in places.items():
-        yield f"  {meaning}: {', '.join(lines)}"
+        yield meaning, tuple(lines)
 
 
 def _meanings(forms: set[Form]) -> set[str]:
@@ -100,8 +103,9 @@ def _meanings(forms: set[Form]) -> set[str]:
 
 def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
     enters = sum(form in MARKS for _, form in made.sites)
-    parts = [f"{len(made.sites)} sites ({len(made.anchors)} anchors{f', {enters} with one stamp' if enters else ''})"]
-    parts.append(f"{made.launches} launches")
+    halves = f", {enters} with one stamp" if enters else ""
+    parts = [f"{count_of(len(made.sites), 'site')} ({count_of(len(made.anchors), 'anchor')}{halves})"]
+    parts.append(f"{made.launches:,} launch{'es' * (made.launches != 1)}")
     parts.append(_ratio(made.times))
     if made.results_equal:
         parts.append("results bit-equal")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from autostamp.model.flow import Flow
@@ -14,8 +14,10 @@ from autostamp.model.run import MachineFacts
 from autostamp.model.timeline import LongStall, RoleTotals, SiteStall, Timeline, WarpTimeline
 from autostamp.report.clock import clock_mhz
 from autostamp.report.cost import Cost
+from autostamp.report.joined_notes import site_errors
 from autostamp.report.notes import loud_notes
 from autostamp.report.places import Place, places_of
+from autostamp.report.units import in_unit
 from autostamp.report.verdict import verdict, wrapped
 
 MIN_WIDTH: Final = 80
@@ -64,7 +66,7 @@ def as_text(
     With `is_terminal` headings are bold; without, the text is plain.
     """
     places = _Places(places_of(manifest, timeline.trace))
-    heading, *totals = _totals(timeline, places, facts)
+    heading, *totals = (in_unit(line, timeline.unit) for line in _totals(timeline, places, facts))
     bold, plain = ("\x1b[1m", "\x1b[0m") if is_terminal else ("", "")
     lines = [heading]
     if flow is not None:
@@ -72,7 +74,8 @@ def as_text(
         lines += ["", *(f"{bold}{line}{plain}" for line in wrapped(found.headline)), *found.lines, ""]
     lines += [*totals, *_trouble(timeline, manifest, findings)]
     for table in _tables(timeline, places, top) if timeline.warps else ():
-        lines += ["", *_table_lines(table, max(width, MIN_WIDTH), is_terminal)]
+        named = replace(table, title=in_unit(table.title, timeline.unit))
+        lines += ["", *_table_lines(named, max(width, MIN_WIDTH), is_terminal)]
     lines += _uncovered(timeline, manifest, places, top)
     return "\n".join(lines) + "\n"
 
@@ -143,12 +146,13 @@ def _tables(timeline: Timeline, places: _Places, top: int) -> Iterator[_Table]:
         [[str(warp.warp), warp.role, *_times(warp), f"{warp.lost:,}"] for warp in timeline.warps],
     )
     by_total = sorted(timeline.sites, key=lambda site: (-site.spread.total, site.instance, site.role))
+    errors = site_errors(timeline)
     columns = {"where": False, "barrier": False, "role": False}
     numbers = {"visits": True, "median": True, "p10-p90": True, "longest": True, "total": True}
     yield _Table(
         "Waits by total stall, in cycles",
         {**columns, **numbers, _FLEXIBLE: False},
-        [_site_row(site, places[site.instance]) for site in by_total[:top]],
+        [_site_row(site, places[site.instance], errors.get((site.role, site.instance), 0)) for site in by_total[:top]],
         _more(len(by_total), top),
     )
     yield _Table(
@@ -158,14 +162,14 @@ def _tables(timeline: Timeline, places: _Places, top: int) -> Iterator[_Table]:
     )
 
 
-def _site_row(site: SiteStall, place: Place) -> list[str]:
+def _site_row(site: SiteStall, place: Place, error: int) -> list[str]:
     spread = site.spread
     return [
         place.where,
         place.barrier or place.side,
         site.role,
         f"{spread.count:,}",
-        f"{spread.median:,.0f}",
+        f"{spread.median:,.0f}" + (f" ± {error:,}" if error else ""),
         f"{spread.p10:,.0f}-{spread.p90:,.0f}",
         f"{spread.longest:,}",
         f"{spread.total:,}",

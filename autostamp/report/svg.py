@@ -22,6 +22,7 @@ from autostamp.report.svg_labels import Labels
 from autostamp.report.svg_layout import MARGIN, Layout, Shares, lay_out
 from autostamp.report.svg_legend import AXIS, axis, legend, notes
 from autostamp.report.svg_rows import group, headings
+from autostamp.report.units import in_unit
 
 WIDTH = 1280
 """Pixels. The text is laid out for this size; viewers scale the picture as a whole."""
@@ -111,7 +112,7 @@ def _panel(
         placed, height = lines
         parts.append(f'<g transform="translate(0 {figure(y)})">{"".join(placed)}</g>')
         y += height
-    return parts, y
+    return [in_unit(part, timeline.unit) for part in parts], y
 
 
 def _among(timeline: Timeline, timelines: Sequence[Timeline]) -> str:

@@ -15,6 +15,7 @@ from autostamp.model.timeline import Timeline
 from autostamp.report.clock import clock_mhz
 from autostamp.report.cost import Cost
 from autostamp.report.places import barriers_of, places_of
+from autostamp.report.units import in_unit
 from autostamp.report.verdict_path import headline, path_lines
 from autostamp.report.verdict_stalls import role_table, unexplained_lines, wait_lines
 from autostamp.report.verdict_words import Words, count_of, percent
@@ -73,8 +74,12 @@ def verdict(
     if len(lines) + len(last) > room:
         kept = max(room - len(last) - 1, 0)
         lines = [*lines[:kept], f"({count_of(len(lines) - kept, 'more line')}: `autostamp report` shows all)"]
+    sentences = tuple(line.strip() for line in (*before, *launches, *after))
+    unit = timeline.unit
     return Verdict(
-        head, (*lines, *last[: room - len(lines)]), tuple(line.strip() for line in (*before, *launches, *after))
+        in_unit(head, unit),
+        tuple(in_unit(line, unit) for line in (*lines, *last[: room - len(lines)])),
+        tuple(in_unit(line, unit) for line in sentences),
     )
 
 

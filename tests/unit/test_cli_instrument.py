@@ -102,7 +102,7 @@ def test_a_file_is_stamped_into_a_folder_with_its_manifest(capsys):
     assert "kernel K.kernel at src/kernel.py:10" in printed.out
     assert "are listed in the manifest and by --json" in printed.out
     assert [(skip.code, skip.span.line, skip.span.column) for skip in file.skips] == [("AS2101", 14, 13)]
-    assert "wrote 1 stamped files and stamped/kernel.manifest.json" in printed.err
+    assert "wrote 1 stamped file and stamped/kernel.manifest.json" in printed.err
 
 
 def test_the_folder_is_chosen_with_o(capsys):
@@ -420,7 +420,7 @@ def test_strip_restores_in_place(capsys):
     assert run("instrument", "kernel.py", "-o", ".", "-q") == 0
     assert run("strip", "kernel.py") == 0
     assert Path("kernel.py").read_text(encoding="utf-8") == KERNEL
-    assert "restored 1 files" in capsys.readouterr().err
+    assert "restored 1 file" in capsys.readouterr().err
 
 
 def test_strip_into_another_folder():

@@ -12,8 +12,9 @@ from autostamp.model.placement import key_at
 from autostamp.model.replay import Uncovered
 from autostamp.model.sync import Kind
 from autostamp.model.timeline import State, Timeline
-from autostamp.report.joined_notes import caveat, split_waits, unrecorded_waits
+from autostamp.report.joined_notes import caveat, site_errors, split_waits, unrecorded_waits
 from autostamp.report.places import places_of
+from autostamp.report.summary import as_text
 from autostamp.report.svg import timeline_svg
 from autostamp.runtime.store import RunData, load_run
 
@@ -93,3 +94,29 @@ def test_an_arrow_whose_ends_are_closer_than_their_error_is_faint():
         one = replace(flow, arrows=(arrow._replace(error=error, is_uncertain=is_uncertain),))
         drawn = timeline_svg([replace(timeline)], data.manifest, None, window, [one])
         assert ('<g opacity="0.4"><title>' in drawn and "Faint: another arrival" in drawn) is is_faint
+
+
+def test_the_tables_say_what_the_lengths_are_right_to():
+    data = load_run(RUN)
+    plain = analyse(data.recorded[0])
+    assert site_errors(plain) == {}
+    site = next(each for each in plain.sites if each.spread.count > 2)
+    held = {(number, each) for number in site.warps for each in site.instances}
+    # The first stall of the site is off by 10, all others by 30: the median is 30 where there are more than two.
+    left = [10]
+    warps = tuple(
+        replace(
+            warp,
+            slices=tuple(
+                replace(part, length_error=left.pop() if left else 30)
+                if part.state is State.STALL and (warp.warp, part.instance) in held
+                else part
+                for part in warp.slices
+            ),
+        )
+        for warp in plain.warps
+    )
+    marked = replace(plain, warps=warps)
+    assert site_errors(marked) == {(site.role, site.instance): 30}
+    assert f"{site.spread.median:,.0f} ± 30" in as_text(marked, data.manifest, data.facts, width=200)
+    assert "± 30" not in as_text(plain, data.manifest, data.facts, width=200)

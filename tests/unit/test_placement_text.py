@@ -49,3 +49,11 @@ def test_sets_what_is_in_none_and_what_is_a_mark():
     assert [line for line in lines if "a mark in time" in line] == [
         "enter only: k.py:20 q.wait(s), a mark in time, no stall"
     ]
+
+
+def test_a_long_call_is_cut_to_the_same_length_everywhere():
+    long = 'asm volatile("' + 9 * "mbarrier.arrive " + '")'
+    lines = as_text(PLACEMENT, TEXTS | {C: long}).splitlines()
+    told = [line for line in lines if "asm volatile" in line]
+    assert len(told) == 2
+    assert all(long[:47] + "…" in line and long[:48] not in line for line in told)

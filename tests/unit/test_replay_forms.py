@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autostamp.model.manifest import Manifest
 from autostamp.model.placement import Form
-from autostamp.report.replays_text import replay_lines
+from autostamp.report.replays_text import replay_lines, replays_object
 from autostamp.runtime.store import load_run
 
 RUN = Path(__file__).parents[1] / "fixtures/runs/fa4_backward_joined"
@@ -45,3 +45,12 @@ def test_a_wait_with_its_stamps_in_two_sets_has_a_stall():
     assert set(lines) == {"k.py:9", "k.py:30"}
     assert "stalls with the errors of both" in lines["k.py:9"]
     assert "no stall" in lines["k.py:30"]
+
+
+def test_the_object_has_the_same_by_meaning():
+    replays = load_run(RUN).replays
+    assert replays is not None
+    first, *rest = (replace(each, sites=SITES[:1], anchors=()) for each in replays.sets)
+    found = replays_object(replace(replays, sets=(replace(first, sites=SITES), *rest)), EMPTY)
+    assert [each["sites"] for each in found["forms"]] == [["k.py:12"], ["k.py:10"]]
+    assert "before the call" in found["forms"][1]["meaning"]

@@ -204,6 +204,9 @@ CUDA = textwrap.dedent("""\
     __device__ void inner() {
         sync();
     }
+    __device__ void store() {
+        arrive();
+    }
     __global__ void kernel(int n) {
         if (threadIdx.x == 0) {
             head();
@@ -221,8 +224,8 @@ CUDA = textwrap.dedent("""\
 
 
 def test_cuda_is_read_the_same_way():
-    lines = {HEAD: 6, FULL: 8, EMPTY: 11}
-    kernel = kernel_of([HEAD, FULL, EMPTY], dict.fromkeys(lines, ()))
+    lines = {TAIL: 5, HEAD: 9, FULL: 11, EMPTY: 14}
+    kernel = kernel_of([TAIL, HEAD, FULL, EMPTY], dict.fromkeys(lines, ()))
     sites = tuple(site(number, line) for number, line in lines.items())
     file = SourceFile("f", "f.cu", "", "", sites, (), (), language="cuda")
     functions = cuda.functions_of(CUDA, "f")
@@ -233,5 +236,30 @@ def test_cuda_is_read_the_same_way():
         found = bounds([trace], [Missing(Place("f", line, column, "k"), "wait")], positions)
         return [(end.instance, end.kind, end.trip) for each in found for end in (each.before, each.after)]
 
-    assert ends(2) == ends(9) == ends(10, 24) == [(FULL, "exit", 0), (EMPTY, "signal", 0)]
-    assert ends(14) == []  # the other warps: nothing of theirs is recorded
+    assert ends(2) == ends(12) == ends(13, 24) == [(FULL, "exit", 0), (EMPTY, "signal", 0)]
+    assert ends(17) == []  # the other warps: nothing of theirs is recorded
+
+
+TILES = textwrap.dedent("""\
+    __global__ void kernel(int n) {
+        head();
+        for (int tile = 0; tile < n; ++tile) {
+            turn();
+            for (int t = 0; t < n; ++t) {
+                full();
+            }
+        }
+    }
+    """)
+
+
+def test_a_record_before_a_loop_does_not_bound_what_is_in_it():
+    """`turn` waits once a tile: only its first visit comes before the first `full` of all, so HEAD and that bound nothing."""
+    lines = {HEAD: 2, FULL: 6}
+    kernel = kernel_of([HEAD, FULL], dict.fromkeys(lines, ()))
+    sites = tuple(site(number, line) for number, line in lines.items())
+    file = SourceFile("f", "f.cu", "", "", sites, (), (), language="cuda")
+    functions = cuda.functions_of(TILES, "f")
+    positions = CallPositions.of_kernel(kernel, Manifest(1, "autostamp", (file,), (kernel,)), functions)
+    trace = trace_of(kernel, [row for row in TRIPS if row[0] in lines])
+    assert bounds([trace], [Missing(Place("f", 4, 1, "k"), "wait")], positions) == ()

@@ -4,7 +4,7 @@
 import { ACTIVE, ASYNC, BETWEEN, ENDINGS, INFERRED, PASS, STALL, UNCERTAIN, type Timeline } from "./document.ts";
 import { warpOf, type Names } from "./names.ts";
 import { above } from "./pieces.ts";
-import { duration, figure } from "./scale.ts";
+import { duration, figure, unitOf } from "./scale.ts";
 
 export interface Line {
     readonly name: string;
@@ -31,7 +31,7 @@ export function describe(names: Names, timeline: Timeline, row: number, span: nu
     const stages = names.stages(instance);
     const side = names.instance(instance)?.side ?? "";
     const lines: Line[] = [
-        { name: "cycles", text: `${figure(spans.start[span]!)} to ${figure(spans.end[span]!)}` },
+        { name: unitOf(), text: `${figure(spans.start[span]!)} to ${figure(spans.end[span]!)}` },
         { name: "warp", text: `${warp} of role ${role || "(none)"}` },
         { name: "barrier", text: names.barrierOf(instance) + (side ? `, ${side}` : "") },
         { name: "stage", text: stage < 0 ? "unknown" : `${stage}${stages ? ` of ${stages}` : ""}` },
@@ -54,7 +54,7 @@ export function describe(names: Names, timeline: Timeline, row: number, span: nu
 function origin(timeline: Timeline, row: number, span: number): Line[] {
     const { replay, error, length_error: length } = timeline.rows[row]!.spans;
     if (!replay?.[span]) return [];
-    const place = error?.[span] ? `its place is right to ${figure(error[span])} cycles` : "the reference: its place is as recorded";
+    const place = error?.[span] ? `its place is right to ${figure(error[span])} ${unitOf()}` : "the reference: its place is as recorded";
     const long = length?.[span] ? `, its length to ${figure(length[span])}` : "";
     return [{ name: "replay", text: `set ${replay[span]}; ${place}${long}` }];
 }
@@ -119,7 +119,7 @@ export function describeArrow(names: Names, timeline: Timeline, arrow: number): 
         flags & ASYNC ? "lands later than it was issued" : "",
         flags & INFERRED ? "inferred from the declaration" : "",
         flags & BETWEEN ? "between two replays" : "",
-        error ? `right to ${figure(error)} cycles` : "",
+        error ? `right to ${figure(error)} ${unitOf()}` : "",
         flags & UNCERTAIN ? "another arrival may have been the last" : "",
     ];
     return [

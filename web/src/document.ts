@@ -193,6 +193,8 @@ export interface CriticalPath {
 export interface SiteStall extends Spread {
     readonly instance: number;
     readonly role: string;
+    /** Of a joined run: what the lengths are right to, in the median. */
+    readonly error?: number;
 }
 
 /** Pairs are [clean, stamped]; a single number is what the document gave. */
@@ -311,6 +313,8 @@ export interface Replays {
     readonly dropped: readonly { readonly number: number; readonly code: string; readonly detail: string }[];
     readonly uncovered: readonly Uncovered[];
     readonly bounds: readonly Bound[];
+    /** Sites whose stamps are not in the usual places, by what was measured of them. */
+    readonly forms: readonly { readonly meaning: string; readonly sites: readonly string[] }[];
     readonly notes: readonly string[];
 }
 
@@ -318,6 +322,8 @@ export interface Report {
     readonly schema_version: number;
     readonly tool: string;
     readonly title: string;
+    /** What all cycles of the document are, where they are something else. */
+    readonly unit?: string;
     readonly machine: Readonly<Record<string, unknown>>;
     readonly notes: readonly string[];
     readonly sources: readonly Source[];

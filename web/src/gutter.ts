@@ -5,13 +5,13 @@ import { el } from "./elements.ts";
 import { Names } from "./names.ts";
 import { isHeading, type RowBox } from "./rows.ts";
 import { RULER } from "./ruler.ts";
-import { figure, percent } from "./scale.ts";
+import { figure, percent, unitOf } from "./scale.ts";
 import type { Palette } from "./theme.ts";
 import type { View } from "./view.ts";
 
 export function gutter(view: View, names: Names, palette: Palette, toggled: (key: string) => void): HTMLElement[] {
     const hasGrid = view.scene.timelines.some((number) => view.timeline(number).steady);
-    const corner = el("div", { class: "corner" }, "cycles", el("br"), hasGrid ? "iterations" : "");
+    const corner = el("div", { class: "corner" }, unitOf(), el("br"), hasGrid ? "iterations" : "");
     const rows = view.layout.rows.map((row) => {
         const element = rowOf(view, names, palette, row, toggled);
         element.style.top = `${RULER + row.top}px`;
@@ -62,6 +62,6 @@ function rowOf(view: View, names: Names, palette: Palette, row: RowBox, toggled:
 function group(view: View, row: RowBox): HTMLElement {
     const { period } = view.timeline(row.timeline).prediction!;
     const [word, cycles] = row.isPredicted ? ["predicted", period.predicted] : ["measured", period.measured];
-    const share = el("span", { class: "share", title: row.isPredicted ? "cycles of one iteration" : "cycles of one iteration in the steady state, the mean" }, `${figure(Math.round(cycles))} an iteration`);
+    const share = el("span", { class: "share", title: row.isPredicted ? `${unitOf()} of one iteration` : `${unitOf()} of one iteration in the steady state, the mean` }, `${figure(Math.round(cycles))} an iteration`);
     return el("div", { class: `row group ${word}` }, word, share);
 }

@@ -15,7 +15,7 @@ import { legend } from "./legend.ts";
 import { Names } from "./names.ts";
 import * as pointer from "./pointer.ts";
 import { RULER } from "./ruler.ts";
-import { figure } from "./scale.ts";
+import { countIn, figure, unitOf } from "./scale.ts";
 import { scenesOf, type Scene } from "./scenes.ts";
 import { SourcePane } from "./source.ts";
 import { Theme } from "./theme.ts";
@@ -40,6 +40,7 @@ class Page {
     private later = 0;
 
     constructor(private readonly report: Report) {
+        countIn(report.unit ?? "cycles");
         this.names = new Names(report);
         this.scenes = scenesOf(report);
         const first = this.scenes[0] ?? { label: "", timelines: [], alignment: "" };
@@ -186,7 +187,7 @@ class Page {
         const { view } = this;
         byId("arrows").setAttribute("aria-pressed", String(view.hasAllArrows));
         byId("path").setAttribute("aria-pressed", String(view.hasPath));
-        const seen = `${figure(view.range.end - view.range.start)} cycles in view`;
+        const seen = `${figure(view.range.end - view.range.start)} ${unitOf()} in view`;
         const merged = frame.isMerged ? "; spans below a pixel are merged: heights show shares" : "";
         const some = frame.arrows.isSampled ? `; ${figure(frame.arrows.drawn)} of ${figure(frame.arrows.all)} arrows` : "";
         byId("status").textContent = seen + some + merged;

@@ -11,6 +11,7 @@ export function replaysSection(report: Report, replays: Replays): HTMLElement {
     if (replays.uncovered.length) parts.push(uncoveredTable(report, replays.uncovered));
     if (replays.bounds.length) parts.push(boundsTable(report, replays.bounds));
     if (replays.dropped.length) parts.push(droppedTable(replays));
+    for (const { meaning, sites } of replays.forms) parts.push(el("p", { class: "faint" }, `${meaning}: ${sites.join(", ")}`));
     const notes = replays.notes.map((text) => el("li", {}, text));
     return el(
         "section",
@@ -41,9 +42,12 @@ export function setRows({ sets, fits, reference }: Replays): string[][] {
     });
 }
 
+/** Forms that leave a wait one of its two stamps. */
+const MARKS = new Set(["enter", "exit", "carried-exit"]);
+
 function costOf({ times, sites, anchors, launches, results_equal: equal }: ReplayedSet): string[] {
     const spread = times ? `${figure(times.p10, 3)}\u2013${figure(times.p90, 3)}` : "";
-    const single = sites.filter((site) => site.form !== "both").length;
+    const single = sites.filter((site) => MARKS.has(site.form)).length;
     const results = equal === null ? "unknown" : equal ? "bit-equal" : "DIFFER";
     const count = single ? `${sites.length} (${single} half)` : figure(sites.length);
     return [times ? figure(times.ratio, 3) : "not measured", spread, count, figure(anchors.length), figure(launches), results];

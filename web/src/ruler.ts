@@ -4,7 +4,7 @@
 import type { Steady } from "./document.ts";
 import { SMALL, type Pen } from "./overlay.ts";
 import { above } from "./pieces.ts";
-import { figure, ticks, time, toPixel } from "./scale.ts";
+import { figure, ticks, time, toPixel, unitOf } from "./scale.ts";
 import type { Palette } from "./theme.ts";
 import type { View } from "./view.ts";
 
@@ -62,17 +62,17 @@ function band(pen: Pen, view: View, steady: Steady, offset: number, palette: Pal
         if (word) pen.fillText(word, (left + right - pen.measureText(word).width) / 2, top + BAND / 2 + 0.5);
     };
     const { marks } = steady;
-    box(x(steady.start - steady.fill), x(steady.start), [`fill ${figure(steady.fill)} cycles`, "fill"], true);
-    box(x(steady.end), x(steady.end + steady.drain), [`drain ${figure(steady.drain)} cycles`, "drain"], true);
+    box(x(steady.start - steady.fill), x(steady.start), [`fill ${figure(steady.fill)} ${unitOf()}`, "fill"], true);
+    box(x(steady.end), x(steady.end + steady.drain), [`drain ${figure(steady.drain)} ${unitOf()}`, "drain"], true);
     const first = Math.max(above(marks, view.range.start - offset) - 1, 0);
     const last = Math.min(above(marks, view.range.end - offset), marks.length - 1);
     if (last - first > view.width / 14) {
-        const median = `${figure(steady.iterations)} iterations, period ${figure(steady.period.median)} cycles`;
+        const median = `${figure(steady.iterations)} iterations, period ${figure(steady.period.median)} ${unitOf()}`;
         box(x(steady.start), x(steady.end), [median, `${figure(steady.iterations)} iterations`], false);
         return;
     }
     for (let i = first; i < last; i += 1) {
         const cycles = figure(marks[i + 1]! - marks[i]!);
-        box(x(marks[i]!), x(marks[i + 1]!), [`iteration ${i}: ${cycles} cycles`, `${i}: ${cycles}`, `${i}`], false);
+        box(x(marks[i]!), x(marks[i + 1]!), [`iteration ${i}: ${cycles} ${unitOf()}`, `${i}: ${cycles}`, `${i}`], false);
     }
 }

@@ -63,10 +63,22 @@ export function time(cycles: number, mhz: number | null): string {
     return size < 1e6 ? `${figure(ns / 1e3, 2)} \u00b5s` : `${figure(ns / 1e6, 3)} ms`;
 }
 
+let unit = "cycles";
+
+/** Name what the document counts in: nanoseconds where its input was stamped with such a timer. */
+export function countIn(name: string): void {
+    unit = name;
+}
+
+/** `cycles`, or what the document counts in instead; the singular for one. */
+export function unitOf(count = 2): string {
+    return unit === "cycles" && count === 1 ? "cycle" : unit;
+}
+
 /** `1,234 cycles (703 ns)`. */
 export function duration(cycles: number, mhz: number | null): string {
     const wall = time(cycles, mhz);
-    return `${figure(cycles)} cycle${cycles === 1 ? "" : "s"}${wall ? ` (${wall})` : ""}`;
+    return `${figure(cycles)} ${unitOf(cycles)}${wall ? ` (${wall})` : ""}`;
 }
 
 /** A share of 0 to 1 in percent; what is not zero never reads 0. */

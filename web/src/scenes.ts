@@ -3,7 +3,7 @@
 
 import type { Report, Timeline } from "./document.ts";
 import { Names } from "./names.ts";
-import { figure } from "./scale.ts";
+import { figure, unitOf } from "./scale.ts";
 
 export interface Scene {
     readonly label: string;
@@ -32,7 +32,7 @@ export function scenesOf(report: Report): Scene[] {
             return {
                 label: join(named(report.timelines[group[0]!]!), `${group.length} CTAs on one axis`),
                 timelines: group,
-                alignment: `The clocks of these ${group.length} CTAs are aligned to within ${figure(error)} cycles.`,
+                alignment: `The clocks of these ${group.length} CTAs are aligned to within ${figure(error)} ${unitOf()}.`,
             };
         }),
         ...report.timelines.map((timeline, index) => ({

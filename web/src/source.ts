@@ -4,7 +4,7 @@
 import type { Report } from "./document.ts";
 import { el } from "./elements.ts";
 import type { Lane } from "./lanes.ts";
-import { figure } from "./scale.ts";
+import { figure, unitOf } from "./scale.ts";
 
 export interface LineTotal {
     cycles: number;
@@ -139,7 +139,7 @@ export class SourcePane {
         if (!total) return el("div", { class: "line", "data-line": number }, ...cells, el("span"), el("code", {}, text || " "));
         const heat = el("span", { class: "heat" }, inShort(total));
         heat.style.setProperty("--heat", `${(100 * total.cycles) / most}%`);
-        const label = `Line ${number}: ${figure(total.cycles)} cycles stalled in ${figure(total.stalls)} stalls. Highlight its spans. ${text.trim()}`;
+        const label = `Line ${number}: ${figure(total.cycles)} ${unitOf()} stalled in ${figure(total.stalls)} stalls. Highlight its spans. ${text.trim()}`;
         return el(
             "button",
             { class: "line", "data-line": number, "aria-pressed": "false", "aria-label": label, click: () => this.clicked(source, number) },

@@ -6,7 +6,7 @@ import { bar, el, table } from "./elements.ts";
 import { Names } from "./names.ts";
 import { section } from "./predicted.ts";
 import { replaysSection } from "./replays.ts";
-import { duration, figure, percent, time } from "./scale.ts";
+import { duration, figure, percent, time, unitOf } from "./scale.ts";
 import type { Scene } from "./scenes.ts";
 
 export interface Links {
@@ -35,7 +35,7 @@ export function verdict(report: Report, names: Names, scene: Scene, links: Links
     }
     parts.push(el("h2", { class: "headline" }, timeline.verdict.headline || "No verdict: nothing was found to bind."));
     const where = `${timeline.kernel}, CTA ${Names.place(timeline)}, ${duration(timeline.end - timeline.start, timeline.sm_mhz)}`;
-    const clock = timeline.sm_mhz ? ` at ${figure(timeline.sm_mhz)} MHz` : "; the SM clock is unknown, so times are in cycles only";
+    const clock = timeline.sm_mhz ? ` at ${figure(timeline.sm_mhz)} MHz` : unitOf() === "cycles" ? "; the SM clock is unknown, so times are in cycles only" : "";
     parts.push(el("p", { class: "faint" }, where + clock));
     if (timeline.verdict.lines.length) parts.push(el("ul", { class: "lines" }, ...timeline.verdict.lines.map((line) => el("li", {}, line))));
     parts.push(costOf(timeline.cost));
@@ -56,8 +56,8 @@ function ctas(report: Report, scene: Scene, links: Links): HTMLElement {
     const headings = [
         { name: "CTA" },
         { name: "wave", isFigure: true, hint: "CTAs that this SM had run before" },
-        { name: "cycles", isFigure: true },
-        { name: "begins at", isFigure: true, hint: "cycles on the shared axis" },
+        { name: unitOf(), isFigure: true },
+        { name: "begins at", isFigure: true, hint: `${unitOf()} on the shared axis` },
         { name: "verdict" },
     ];
     return table("CTAs of this launch", headings, rows);
@@ -126,12 +126,12 @@ function blame(names: Names, timeline: Timeline): HTMLElement {
         { name: "role" },
         { name: "waited for" },
         { name: "ended by", isLong: true },
-        { name: "cycles", isFigure: true },
+        { name: unitOf(), isFigure: true },
         { name: "" },
         { name: "share", isFigure: true, hint: "of all the role\u2019s stall" },
         { name: "stalls", isFigure: true },
     ];
-    return table("Who kept whom waiting, in warp-cycles", headings, rows);
+    return table(`Who kept whom waiting, in warp-${unitOf()}`, headings, rows);
 }
 
 function sites(names: Names, timeline: Timeline, links: Links): HTMLElement {
@@ -149,7 +149,7 @@ function sites(names: Names, timeline: Timeline, links: Links): HTMLElement {
             figure(site.total),
             percent(share),
             figure(site.count),
-            figure(site.median),
+            figure(site.median) + (site.error ? ` \u00b1 ${figure(site.error)}` : ""),
             `${figure(site.p10)}\u2013${figure(site.p90)}`,
             figure(site.longest),
         ];
@@ -162,7 +162,7 @@ function sites(names: Names, timeline: Timeline, links: Links): HTMLElement {
         { name: "of role", isFigure: true, hint: "of the role\u2019s whole time" },
         ...["stalls", "median", "p10\u2013p90", "longest"].map((name) => ({ name, isFigure: true })),
     ];
-    return table("Stalls by source line, in cycles", headings, rows);
+    return table(`Stalls by source line, in ${unitOf()}`, headings, rows);
 }
 
 function more(names: Names, timeline: Timeline): HTMLElement {
@@ -172,7 +172,7 @@ function more(names: Names, timeline: Timeline): HTMLElement {
     if (steady) {
         const { period } = steady;
         const wall = time(period.median, timeline.sm_mhz);
-        const text = `Steady state: ${figure(steady.iterations)} iterations of ${steady.role} (warp ${steady.warp}), period ${figure(period.median)} cycles${wall ? ` (${wall})` : ""}, p10\u2013p90 ${figure(period.p10)}\u2013${figure(period.p90)}; fill ${figure(steady.fill)}, drain ${figure(steady.drain)} cycles.`;
+        const text = `Steady state: ${figure(steady.iterations)} iterations of ${steady.role} (warp ${steady.warp}), period ${figure(period.median)} ${unitOf()}${wall ? ` (${wall})` : ""}, p10\u2013p90 ${figure(period.p10)}\u2013${figure(period.p90)}; fill ${figure(steady.fill)}, drain ${figure(steady.drain)} ${unitOf()}.`;
         parts.push(el("p", {}, text));
     } else parts.push(el("p", { class: "faint" }, "No steady state: no iteration repeats."));
     if (path) {
@@ -181,9 +181,9 @@ function more(names: Names, timeline: Timeline): HTMLElement {
             ...path.by_barrier.map(([barrier, side, share]) => [names.sided(barrier, side), share] as const),
         ].sort((a, b) => b[1] - a[1]);
         parts.push(table("Critical path of the steady state", [{ name: "what" }, { name: "" }, ...figures("share")], shares.map(([name, share]) => [name, bar([["active", share]], percent(share)), percent(share)])));
-        parts.push(table("Slack: how early arrivals were, in cycles", [{ name: "role" }, ...figures("least", "median", "arrows")], path.slack.map((item) => [item.role, figure(item.least), figure(item.median), figure(item.arrows)])));
+        parts.push(table(`Slack: how early arrivals were, in ${unitOf()}`, [{ name: "role" }, ...figures("least", "median", "arrows")], path.slack.map((item) => [item.role, figure(item.least), figure(item.median), figure(item.arrows)])));
     }
-    if (timeline.overlaps.length) parts.push(table("Busy at once", [{ name: "first" }, { name: "second" }, ...figures("both, cycles", "either, cycles", "share")], timeline.overlaps.map((item) => [item.first, item.second, figure(item.common), figure(item.busy), percent(item.share)])));
+    if (timeline.overlaps.length) parts.push(table("Busy at once", [{ name: "first" }, { name: "second" }, ...figures(`both, ${unitOf()}`, `either, ${unitOf()}`, "share")], timeline.overlaps.map((item) => [item.first, item.second, figure(item.common), figure(item.busy), percent(item.share)])));
     if (timeline.depths.length) parts.push(table("Stages in use", [{ name: "ring" }, ...figures("stages", "median", "most")], timeline.depths.map((item) => [names.barrier(item.barrier), item.stages ? figure(item.stages) : "?", figure(item.median, 1), figure(item.most)])));
     if (timeline.early.length) parts.push(table("Signals before the work ended", [{ name: "signal" }, { name: "role" }, ...figures("early", "of")], timeline.early.map((item) => [names.called(item.instance, -1), item.role, figure(item.early), figure(item.arrows)])));
     return el("details", { class: "more" }, el("summary", {}, "Steady state, critical path, overlap, depth"), el("div", { class: "grid" }, ...parts));

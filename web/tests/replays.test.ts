@@ -53,12 +53,13 @@ const said: Replays = {
     bar: 1.02,
     sets: [
         { number: 1, sites: [{ key: "a.cu:1:1@x", form: "both" }], anchors: [], launches: 3, times: { ...times, ratio: 1.001 }, results_equal: true },
-        { number: 2, sites: [{ key: "a.cu:1:1@x", form: "both" }, { key: "a.cu:9:5@x", form: "enter" }], anchors: ["a.cu:1:1@x"], launches: 3, times, results_equal: null },
+        { number: 2, sites: [{ key: "a.cu:1:1@x", form: "both" }, { key: "a.cu:9:5@x", form: "enter" }, { key: "a.cu:9:5@x", form: "before" }], anchors: ["a.cu:1:1@x"], launches: 3, times, results_equal: null },
     ],
     fits: [fit],
     dropped: [],
     uncovered: [],
     bounds: [],
+    forms: [],
     notes: [],
 };
 
@@ -73,7 +74,7 @@ test("the headline of a joined run has the dearest set and what is missing", () 
 test("a row for each set: what it cost, how many stamps it has, and how it was placed", () => {
     const [first, second] = setRows(said);
     assert.deepEqual(first, ["1", "1.001", "1.011\u20131.013", "1", "0", "3", "bit-equal", "", "", "", "", "the reference: its records are where they were"]);
-    assert.deepEqual(second!.slice(0, 7), ["2", "1.013", "1.011\u20131.013", "2 (1 half)", "1", "3", "unknown"]);
+    assert.deepEqual(second!.slice(0, 7), ["2", "1.013", "1.011\u20131.013", "3 (1 half)", "1", "3", "unknown"]);
     assert.deepEqual(second!.slice(7), ["1,512", "320", "7 (95\u00a0%: 36)", "90 (90\u00a0%: 1,043)", "8 warps without an anchor, placed by another warp\u2019s"]);
 });
 

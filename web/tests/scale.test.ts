@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { clamped, duration, figure, panned, percent, ticks, time, toCycles, toPixel, zoomed } from "../src/scale.ts";
+import { clamped, countIn, duration, figure, panned, percent, ticks, time, toCycles, toPixel, unitOf, zoomed } from "../src/scale.ts";
 
 const whole = { start: 0, end: 1000 };
 
@@ -44,4 +44,11 @@ test("figures, times and shares in words", () => {
     assert.equal(percent(0.1234), "12.3%");
     assert.equal(percent(0.00001), "<0.1%");
     assert.equal(percent(0), "0.0%");
+});
+
+test("what was stamped in nanoseconds is told in nanoseconds", () => {
+    assert.deepEqual([duration(1, null), duration(32, null), unitOf()], ["1 cycle", "32 cycles", "cycles"]);
+    countIn("ns");
+    assert.deepEqual([duration(1, null), duration(32, null), unitOf()], ["1 ns", "32 ns", "ns"]);
+    countIn("cycles");
 });

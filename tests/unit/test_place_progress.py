@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `autostamp place` says meanwhile where stderr is no terminal."""
+
+from __future__ import annotations
+
+from autostamp.cli import place
+
+
+def test_a_line_every_half_minute(capsys, monkeypatch):
+    clock = iter([0.0, 10.0, 29.9, 30.0, 59.0, 61.0])
+    monkeypatch.setattr(place.time, "monotonic", lambda: next(clock))
+    with place._progress(quiet=False) as say:
+        for done in range(1, 6):
+            say("k.py:10", done, 9 * (done < 5))
+    assert capsys.readouterr().err.splitlines() == ["k.py:10: 3 of 9", "k.py:10: 5 of ?"]
+
+
+def test_nothing_where_quiet_was_asked_for(capsys):
+    with place._progress(quiet=True) as say:
+        say("k.py:10", 1, 9)
+    assert capsys.readouterr().err == ""

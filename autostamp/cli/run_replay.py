@@ -129,7 +129,8 @@ class _Session:
                 self._notes.append("the time that --budget gives was over before all was tried")
                 self._left = trials
                 break
-            status = self._rounds.run(trials, min(LOOK, self._asked.runs))
+            # Sets that are run as they are need no look first: one round has all their runs.
+            status = self._rounds.run(trials, min(LOOK, self._asked.runs) if is_free else self._asked.runs)
             if status:
                 return status
             took, size = time.monotonic() - self._begin - spent, len(trials)

@@ -85,7 +85,7 @@ def test_a_joined_run_says_which_replay_and_how_far_off():
         for warp in timeline.warps
     )
     causes = tuple(
-        replace(cause, arrow=cause.arrow._replace(error=7, is_uncertain=True)) if cause.arrow else cause
+        cause._replace(arrow=cause.arrow._replace(error=7, is_uncertain=True)) if cause.arrow else cause
         for cause in flow.causes
     )
     text = spans_csv([(replace(timeline, warps=warps), replace(flow, causes=causes))], ring_manifest())

@@ -97,20 +97,26 @@ class _Session:
 
         trials = initial(self._placement, with_untried=self._asked.with_untried)
         is_free = self._program.can_be_split and not self._asked.as_placed
+        later: list[Trial] = []
         if not is_free:
             trials = trials[: len(self._placement.sets)]
-        elif everything(trials[:-1]) == trials[-1]:
-            self._packing.keep_whole(trials[-1].number)
         self._next = 1 + max(each.number for each in trials)
-        if is_free and self._asked.jobs > 1:
+        if is_free and everything(trials[:-1]) == trials[-1]:
+            self._packing.keep_whole(trials[-1].number)
+            if self._program.build or self._asked.jobs == 1:
+                # A kernel that hides all its stamps needs no other set. (Programs side by side take a round's time once.)
+                *later, whole = trials
+                trials = [whole]
+        if is_free and self._asked.jobs > 1 and not later:
             distances = {each.number: each.features.distance - self._placement.floor for each in self._placement.sets}
             trials += self._new(self._packing.foreseen(trials, distances, self._next))
         self._begin = time.monotonic()
         took = size = 0.0
+        is_own = True
         for _ in range(ROUNDS):
             spent = time.monotonic() - self._begin
             likely = took * (START + (1 - START) * len(trials) / size) if size else 0.0
-            if size and self._is_over(likely):
+            if not is_own and self._is_over(likely):
                 self._notes.append("the time that --budget gives was over before all was tried")
                 break
             status = self._rounds.run(trials, min(LOOK, self._asked.runs))
@@ -118,7 +124,10 @@ class _Session:
                 return status
             took, size = time.monotonic() - self._begin - spent, len(trials)
             trials = self._learn(trials)
-            if is_free:
+            if later and not trials:
+                trials, later = ([] if self._packing.within else later), []
+            elif is_free:
+                is_own = False
                 trials += self._new(self._packing.split(self._next))
                 # Programs that start side by side take a round's time once, so one round does both.
                 if not trials or self._asked.jobs > 1:

@@ -207,8 +207,10 @@ class Search:
         for site in rest:
             if site not in covered and not self._is_late():
                 own = self._beside(site[0], fixed)
+                moving = frozenset(each for each in own if not self._changes_nothing(each))
                 options = (
                     union(fixed, [site]),
+                    union(base - moving, [site]),
                     union(base - own, [site]),
                     union(fixed - own, [site]),
                     frozenset({site}),
@@ -244,6 +246,10 @@ class Search:
         """The anchors of the site's own roles: beside it in one loop they may be too much, where those of others are not."""
         roles = {each.key: frozenset(each.roles) for each in self.variants.target.candidates}
         return frozenset(each for each in fixed if roles[each[0]] & roles[key])
+
+    def _changes_nothing(self, site: tuple[str, Form]) -> bool:
+        made = self._known(frozenset({site}))
+        return made is not None and made.features.distance <= schedule_features.weights().free
 
     def _split(self, base: Sites, rest: list[tuple[str, Form]]) -> list[Sites]:
         """Groups that each stay near clean on the base; a site that does not, with nothing else, is left out."""

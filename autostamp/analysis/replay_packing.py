@@ -93,7 +93,8 @@ class Packing:
 
     def foreseen(self, trials: Sequence[Trial], distances: Mapping[int, float], first: int) -> list[Trial]:
         """Parts of the sets that will hardly stay within the bar, those of several sites and at least FORESEEN from the clean
-        schedule, to be run with them. Numbered from `first`.
+        schedule, to be run with them: sites that are likely to cost also with one stamp, and beside anchors that change nothing.
+        Numbered from `first`.
         """
         found: list[Trial] = []
         held: set[Stamp] = set()
@@ -102,11 +103,24 @@ class Packing:
                 continue
             self._apart.add(each.number)
             anchors = tuple(site for site in each.sites if site[0] in each.anchors)
+            guide = self._guide(anchors)
+            lighter = self._lighter(anchors, guide) if guide is not None else ()
             for part in self._pieces(self._sites(self.stamps(each.own) - held, each.own)):
-                self._asked.add(frozenset((*anchors, *part)))
-                found.append(Trial(first + len(found), (*anchors, *part), each.anchors))
                 held |= self.stamps(part)
+                is_likely = len(part) == 1 and self.weights.get(part[0][0], 0.0) > 0
+                kept = lighter if is_likely and len(lighter) > 1 else anchors
+                for sites in [(form,) for form in self._forms(part[0])] if is_likely else [tuple(part)]:
+                    self._asked.add(frozenset((*kept, *sites)))
+                    found.append(Trial(first + len(found), (*kept, *sites), tuple(key for key, _ in kept)))
         return found
+
+    def ahead(self, left: Sequence[Trial]) -> list[Trial]:
+        """What is worth running next time: the sets within the bar that are needed for what they cover, then those that are
+        `left` to be run, and what else would be. Numbered from 1.
+        """
+        needed = [each.trial for each in self._needed(len(self.tried))]
+        every = {frozenset(each.sites): each for each in (*needed, *left, *self.split(1), *self.merge(1))}
+        return [Trial(number, each.sites, each.anchors) for number, each in enumerate(every.values(), 1)]
 
     def split(self, first: int) -> list[Trial]:
         """Parts of the sets above the bar, as far as no set within it has their stamps; numbered from `first`.

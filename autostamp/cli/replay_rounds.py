@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from autostamp.model.replay import SetTimes
 
 
-STRETCH: Final = 12
-"""Stamped runs from one clean run to the next, about: a clock drifts over minutes."""
+STRETCH: Final = 8
+"""Stamped runs from one clean run to the next, about: a clock drifts over minutes, and clean runs of one program differ."""
 
 
 @dataclass

@@ -6,6 +6,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,9 @@ LOOK: Final = 2
 ALIKE: Final = 0.003
 """Schedule distances that differ by so little are the same: a tenth of what is near clean."""
 
+PLACED: Final = "placement.json"
+"""In the run folder: what to replay next time."""
+
 START: Final = 0.4
 """Share of a round that it takes until its first program runs, about, where programs start side by side (docs/replays.md)."""
 
@@ -44,11 +48,15 @@ def run_replays(program: Program, asked: ReplayChoices, out: Path, *, quiet: boo
 
     Raises AS9001 without a placement or with one that has no set, and AS8131 where nothing is left to join.
     """
+    from autostamp.analysis.join_checks import LAUNCHES
     from autostamp.cli.replay_rounds import Rounds
     from autostamp.runtime.placement_file import read_placement
 
     if asked.placement is None:
         raise AutostampError.of("AS9001", detail="--replay needs --placement FILE, which `autostamp place` makes")
+    if asked.runs * program.record.repeat < LAUNCHES:
+        detail = f"--runs {asked.runs} keeps {asked.runs * program.record.repeat} launches of a set, and a join needs {LAUNCHES}"
+        raise AutostampError.of("AS9001", detail=detail)
     placement = read_placement(asked.placement)
     if not placement.sets:
         raise AutostampError.of("AS9001", detail=f"{asked.placement} has no set to replay")
@@ -86,6 +94,7 @@ class _Session:
         self._packing: Packing = _packing(placement, asked)
         self._next = 1
         self._begin = 0.0
+        self._left: list[Trial] = []
         self._dropped: list[Refusal] = []
         self._codes: dict[str, str] = {}
         self._notes: list[str] = []
@@ -118,8 +127,10 @@ class _Session:
             likely = took * (START + (1 - START) * len(trials) / size) if size else 0.0
             if not is_own and self._is_over(likely):
                 self._notes.append("the time that --budget gives was over before all was tried")
+                self._left = trials
                 break
-            status = self._rounds.run(trials, min(LOOK, self._asked.runs))
+            # Sets that are run as they are need no look first: one round has all their runs.
+            status = self._rounds.run(trials, min(LOOK, self._asked.runs) if is_free else self._asked.runs)
             if status:
                 return status
             took, size = time.monotonic() - self._begin - spent, len(trials)
@@ -239,6 +250,29 @@ class _Session:
             (*self._notes, *notes),
         )
         joined.write(out, said, self._program.command)
+        self._write_placement(out / PLACED)
+
+    def _write_placement(self, path: Path) -> None:
+        """What this session knows, for another: the sets within the bar, and those that it would have run next."""
+        from autostamp.model.placement import ReplaySet
+        from autostamp.runtime.placement_file import write_placement
+
+        trials = self._packing.ahead(self._left) if self._program.can_be_split else []
+        if not trials:
+            return
+        first = self._placement.sets[0].features
+        features = {frozenset(each.sites): each.features for each in self._placement.sets}
+        unknown = replace(
+            first, distance=0.0, waits_moved={}, order_share=1.0, spills=(first.spills[0], first.spills[0])
+        )
+        sets = tuple(
+            ReplaySet(each.number, each.sites, each.anchors, features.get(frozenset(each.sites), unknown))
+            for each in trials
+        )
+        held = {key for each in trials for key, _ in each.sites}
+        every = (*(each.key for each in self._placement.sites), *self._placement.uncovered)
+        left = tuple(key for key in dict.fromkeys(every) if key not in held)
+        write_placement(path, replace(self._placement, sets=sets, uncovered=left, floor=0.0))
 
     def _joined(self) -> tuple[list[tuple[ReplayedSet, list[Path]]], JoinedRuns]:
         """The kept sets, joined. Where one is refused, others that have its stamps may take its place."""

@@ -173,7 +173,9 @@ class Search:
                 kept |= site
         if self.floor:  # what moves the schedule as the least stamp does need not cost as little
             return kept
-        return self._grown(kept, [each for each in usable if self._is_free(each) and each.loops])
+        roles = {each.key: set(each.roles) for each in self.variants.target.candidates}
+        own = [each for each in usable if roles[each.key] & set(each.loops)]
+        return self._grown(kept, [each for each in own if self._is_free(each)])
 
     def _base(self, usable: Sequence[PlacedSite], fixed: Sites) -> Sites:
         """The anchors with the sites that are free alone, as many as are near clean together and cost no more than they do."""

@@ -27,7 +27,7 @@ from autostamp.model.placement import (
     forms_of,
 )
 from autostamp.runtime.decode import check
-from autostamp.runtime.placement_file import write_placement
+from autostamp.runtime.placement_file import read_placement, write_placement
 from autostamp.runtime.store import load_run
 from tests.simulator.replays import (
     GROUP,
@@ -218,6 +218,22 @@ def test_a_wait_above_the_bar_is_split_into_its_stamps(bench: Bench) -> None:
         assert not check(trace)
 
 
+def test_a_run_says_what_to_replay_next_time(bench: Bench) -> None:
+    bench.cost = lambda sites: 1.05 if {GROUP, WAIT_V} <= sites else 1.0
+    assert run("--budget", "0") == 1
+    ahead = read_placement(Path("RUN/placement.json"))
+    own = [{key for key, _ in each.sites} - {key_of_site(site) for site in ANCHORS} for each in ahead.sets]
+    # Set 2 is within the bar; set 1 is to be taken apart: two waits, each whole and with one stamp.
+    assert own[0] == {key_of_site(RELEASE_K), key_of_site(RELEASE_V)}
+    assert own[1:] == [{key_of_site(GROUP)}] * 3 + [{key_of_site(WAIT_V)}] * 3
+    bench.runs.clear()
+    assert main(["run", "-q", "--replay", "--placement", "RUN/placement.json", "--time", "us ([0-9.]+)", "-o", "RUN2",
+                 "--", "python", "bench.py"]) == 0  # fmt: skip
+    found = load_run("RUN2").replays
+    assert found is not None
+    assert not found.uncovered
+
+
 def test_a_budget_ends_the_splitting(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.cost = lambda sites: 1.05 if {GROUP, WAIT_V} <= sites else 1.0
     assert run("--budget", "0") == 1
@@ -324,9 +340,18 @@ def test_other_trip_counts_are_refused(bench: Bench) -> None:
     assert [each.code for each in found.dropped] == ["AS8122"]
 
 
-def test_one_launch_a_run_is_too_few(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_few_launches_to_join_are_refused_before_anything_is_run(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--runs", "2") == 2
+    assert "AS9001" in capsys.readouterr().err
+    assert not bench.runs
+    assert run("--runs", "2", "--repeat", "2") == 0
+
+
+def test_one_launch_a_run_may_turn_out_to_be_too_few(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.launches = 1
-    assert run("--runs", "2") == 1
+    assert run("--runs", "2", "--repeat", "4") == 1
     assert "AS8131" in capsys.readouterr().err
     assert not Path("RUN").exists()
 

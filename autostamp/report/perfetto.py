@@ -179,6 +179,8 @@ class _Layout:
             kind = _KINDS[part.state]
             is_wait = part.state is not State.ACTIVE
             arguments = self._arguments(place, warp, kind, part.visit, part.stage, part.start, part.end)
+            if part.replay:
+                arguments += (("replay", part.replay), ("error", part.error), ("length_error", part.length_error))
             if part.signal:
                 ended = self._place(part.signal)
                 arguments += (("end_instance", part.signal), ("end_file", ended.file), ("end_line", ended.line))
@@ -222,6 +224,7 @@ class _Layout:
             ("use", arrow.use),
             ("is_async", int(arrow.is_async)),
             ("is_inferred", int(arrow.is_inferred)),
+            *((("error", arrow.error), ("is_uncertain", int(arrow.is_uncertain))) if arrow.error else ()),
         )
         arriving = (number,) if self._ns(signal.cycles) <= self._ns(at) else ()
         name = f"ended by {place.label(arrow.stage)}"

@@ -139,7 +139,7 @@ def _missing(uncovered: tuple[Uncovered, ...], manifest: Manifest, bounds: Seque
     if not uncovered:
         yield "  every site of the placement is covered"
         return
-    yield f"  {len(uncovered)} sites are not covered:"
+    yield f"  {count_of(len(uncovered), 'site')} {'is' if len(uncovered) == 1 else 'are'} not covered:"
     for each in uncovered[:_MOST_MISSING]:
         text = text_at(manifest, each.key)
         yield f"    {each.key.rpartition('@')[0]}{f' {text}' if text else ''}: {each.cost} ({each.code})"
@@ -153,7 +153,8 @@ def _missing(uncovered: tuple[Uncovered, ...], manifest: Manifest, bounds: Seque
 def _halves(manifest: Manifest, bounds: Sequence[Bound]) -> Iterator[str]:
     halves = [each for each in bounds if each.stamp in (Form.ENTER, Form.EXIT)]
     if halves:
-        yield f"  {len(halves)} waits have one of their two stamps; of the other it is known where it lies:"
+        have = "wait has" if len(halves) == 1 else "waits have"
+        yield f"  {len(halves)} {have} one of two stamps; of the other it is known where it lies:"
     for each in halves:
         text = text_at(manifest, each.key)
         yield f"    {each.stamp} of {each.key.rpartition('@')[0]} {text}".rstrip()

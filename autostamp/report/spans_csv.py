@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from autostamp.model.flow import Arrow, Flow
+from autostamp.model.flow import Arrow, Cause, Flow
 from autostamp.model.manifest import Manifest
 from autostamp.model.timeline import Slice, State, Timeline, WarpTimeline
 from autostamp.report.causes import Causes
@@ -20,16 +20,19 @@ COLUMNS: Final = (
     *("file", "line", "text", "barrier", "side", "stage", "visit", "instance"),
     *("ending", "awaited", "in_flight", "handed_over", "unexplained"),
     *("signal_role", "signal_warp", "signal_cycles", "inferred", "async"),
+    *("replay", "error", "length_error", "arrow_error", "uncertain"),
 )
 _Cell: TypeAlias = str | int
 _NO_CAUSE: Final = ("",) * 5
 _NO_ARROW: Final = ("",) * 5
+_NOT_JOINED: Final = ("",) * 5
 
 
 def spans_csv(pairs: Sequence[tuple[Timeline, Flow]], manifest: Manifest) -> str:
     """A line of headings and one row for each span, in hardware order and then by start. What is unknown is empty.
 
-    Times are cycles, `block` is `x y z`, `inferred` and `async` are 0 or 1. Untracked time is no span and has no row.
+    Times are cycles, `block` is `x y z`, `inferred`, `async` and `uncertain` are 0 or 1. What replays say is
+    empty for a run that was not joined. Untracked time is no span and has no row.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -56,16 +59,30 @@ def _rows(
             *(warp.role, warp.warp, str(part.state), part.start, part.end, part.cycles, *where),
             *(part.stage if part.stage >= 0 else "", part.visit, part.instance),
             *_why(part, warp, flow, causes, roles),
+            *_joined(part, _cause(part, warp, flow, causes)),
         )
 
 
 def _why(part: Slice, warp: WarpTimeline, flow: Flow, causes: Causes, roles: Mapping[int, str]) -> tuple[_Cell, ...]:
-    index = causes.by_wait.get((warp.warp, part.instance, part.visit)) if part.state is State.STALL else None
-    if index is None:
+    cause = _cause(part, warp, flow, causes)
+    if cause is None:
         return (*_NO_CAUSE, *_NO_ARROW)
-    cause = flow.causes[index]
     parts = (str(cause.ending), cause.awaited, cause.in_flight, cause.handed_over, cause.unexplained)
     return (*parts, *(_arrow(cause.arrow, roles) if cause.arrow else _NO_ARROW))
+
+
+def _cause(part: Slice, warp: WarpTimeline, flow: Flow, causes: Causes) -> Cause | None:
+    index = causes.by_wait.get((warp.warp, part.instance, part.visit)) if part.state is State.STALL else None
+    return None if index is None else flow.causes[index]
+
+
+def _joined(part: Slice, cause: Cause | None) -> tuple[_Cell, ...]:
+    """Of a joined run: the set that recorded the end, what place and length are right to, and the arrow that ended it."""
+    if not part.replay:
+        return _NOT_JOINED
+    arrow = cause.arrow if cause is not None else None
+    of_arrow: tuple[_Cell, ...] = (arrow.error, int(arrow.is_uncertain)) if arrow is not None else ("", "")
+    return (part.replay, part.error, part.length_error, *of_arrow)
 
 
 def _arrow(arrow: Arrow, roles: Mapping[int, str]) -> tuple[_Cell, ...]:

@@ -76,3 +76,20 @@ def test_texts_with_commas_come_back():
     sites = tuple(replace(site, text='wait(a, "b",\n c)') for site in manifest.files[0].sites)
     found = rows(manifest=replace(manifest, files=(replace(manifest.files[0], sites=sites),)))
     assert found[0]["text"] == 'wait(a, "b", c)'
+
+
+def test_a_joined_run_says_which_replay_and_how_far_off():
+    timeline, flow = ring_timeline(), ring_flow()
+    warps = tuple(
+        replace(warp, slices=tuple(replace(part, replay=2, error=9, length_error=3) for part in warp.slices))
+        for warp in timeline.warps
+    )
+    causes = tuple(
+        cause._replace(arrow=cause.arrow._replace(error=7, is_uncertain=True)) if cause.arrow else cause
+        for cause in flow.causes
+    )
+    text = spans_csv([(replace(timeline, warps=warps), replace(flow, causes=causes))], ring_manifest())
+    found = list(csv.DictReader(io.StringIO(text)))
+    assert {(row["replay"], row["error"], row["length_error"]) for row in found} == {("2", "9", "3")}
+    of_arrow = {(row["signal_role"] != "", row["arrow_error"], row["uncertain"]) for row in found}
+    assert of_arrow == {(True, "7", "1"), (False, "", "")}

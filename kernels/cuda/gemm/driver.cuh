@@ -12,10 +12,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "operands.h"
@@ -106,6 +108,7 @@ struct Arguments {
     Dtype dtype = Dtype::TF32;
     uint64_t seed = fresh_seed();
     int repeat = 1;
+    int bursts = 1;
     const char* dump = nullptr;
 };
 
@@ -121,6 +124,8 @@ inline bool parse(int argc, char** argv, Arguments& arguments, const Variant& va
             arguments.seed = std::strtoull(value, nullptr, 10);
         } else if (word == "--repeat" && *value) {
             arguments.repeat = std::atoi(value);
+        } else if (word == "--bursts" && *value) {
+            arguments.bursts = std::atoi(value);
         } else if (word == "--dump" && *value) {
             arguments.dump = value;
         } else if (given < 3 && std::atoi(argv[i]) > 0) {
@@ -134,7 +139,7 @@ inline bool parse(int argc, char** argv, Arguments& arguments, const Variant& va
     const auto& [m, n, k] = arguments.sizes;
     const bool whole_tiles = m % (variant.tile_m * variant.cluster) == 0 && n % variant.tile_n == 0 &&
                              k % (arguments.dtype == Dtype::BF16 ? TILE_K<__nv_bfloat16> : TILE_K<float>) == 0;
-    return given % 3 == 0 && arguments.repeat > 0 && whole_tiles;
+    return given % 3 == 0 && arguments.repeat > 0 && arguments.bursts > 0 && whole_tiles;
 }
 
 inline void* copy_to_device(const std::vector<float>& values, Dtype dtype) {
@@ -155,7 +160,8 @@ inline void* copy_to_device(const std::vector<float>& values, Dtype dtype) {
 // Of several launches the first is not timed: it also loads the kernel and, in a stamped program, allocates what it records into.
 inline int timed_launches(int repeat) { return std::max(repeat - 1, 1); }
 
-// Microseconds a launch, as the mean of those that are timed.
+// Microseconds a launch, as the mean of those that are timed; of several bursts the median. Between bursts the GPU rests: at rest
+// most of the time it is not limited by its power, and times of one kernel agree.
 inline double timed(const Variant& variant, const Arguments& arguments, const void* a, const void* b, float* c) {
     cudaStream_t stream;
     cudaEvent_t start, stop;
@@ -164,20 +170,25 @@ inline double timed(const Variant& variant, const Arguments& arguments, const vo
     CUDA_CHECK(cudaEventCreate(&stop));
     CUDA_CHECK(cudaDeviceSynchronize());  // the stream must not overtake the copies
     const int repeat = timed_launches(arguments.repeat);
-    if (arguments.repeat > 1) run(variant, a, b, c, arguments.sizes, arguments.dtype, 1, stream);
-    CUDA_CHECK(cudaEventRecord(start, stream));
-    run(variant, a, b, c, arguments.sizes, arguments.dtype, repeat, stream);
-    CUDA_CHECK(cudaEventRecord(stop, stream));
-    CUDA_CHECK(cudaStreamSynchronize(stream));
-    float milliseconds = 0;
-    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
-    return 1e3 * milliseconds / repeat;
+    std::vector<float> times(arguments.bursts);
+    for (float& milliseconds : times) {
+        if (times.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(4));
+        if (arguments.repeat > 1) run(variant, a, b, c, arguments.sizes, arguments.dtype, 1, stream);
+        CUDA_CHECK(cudaEventRecord(start, stream));
+        run(variant, a, b, c, arguments.sizes, arguments.dtype, repeat, stream);
+        CUDA_CHECK(cudaEventRecord(stop, stream));
+        CUDA_CHECK(cudaStreamSynchronize(stream));
+        CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
+    }
+    std::sort(times.begin(), times.end());
+    return 1e3 * times[times.size() / 2] / repeat;
 }
 
 inline int program(const Variant& variant, int argc, char** argv) {
     Arguments arguments;
     if (!parse(argc, argv, arguments, variant)) {
-        std::fprintf(stderr, "usage: %s [M N K] [--dtype tf32|bf16] [--seed S] [--repeat R] [--dump FILE]\n", argv[0]);
+        std::fprintf(stderr, "usage: %s [M N K] [--dtype tf32|bf16] [--seed S] [--repeat R] [--bursts N] [--dump FILE]\n",
+                     argv[0]);
         std::fprintf(stderr, "M, N and K are multiples of %d, %d and %d (bf16: %d)\n", variant.tile_m * variant.cluster,
                      variant.tile_n, TILE_K<float>, TILE_K<__nv_bfloat16>);
         return 2;

@@ -217,7 +217,7 @@ def test_a_stamp_is_covered_wherever_it_stands() -> None:
     assert [each.own for each in half.split(3)] == [(("w", Form.CARRIED_EXIT),), (("s", Form.BOTH),)]
 
 
-# The gallery's pingpong GEMM of CUDA C++ at 4096^3: what single sites took on an H200 (docs/replays.md; 86 and 87 are guessed), as
+# The gallery's pingpong GEMM of CUDA C++ at 4096^3: what single sites took on an H200 (docs/replays.md; 86, 87 are guessed), as
 # if costs added up. The sets are those that `autostamp place` proposes: seven anchors, four of them in the load warp's loop.
 LOAD, STORE = ("85", "86", "87", "88"), ("109", "128")
 COSTS = {"85": 0.008, "86": 0.004, "87": 0.004, "88": 0.002, "112": 0.0045, "117": 0.008, "119": 0.0035}

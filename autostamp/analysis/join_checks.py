@@ -117,7 +117,7 @@ def agreement(
                 f"reference; two launches of one set differ by {own:,.0f}"
             )
             return Agreement(shifts, largest, noise, Refusal(number, "AS8121", detail))
-    return Agreement(shifts, largest, noise, _phases(number, reference, other, tolerance))
+    return Agreement(shifts, largest, noise, _phases(number, reference, other, tolerance, gaps))
 
 
 class _Gap(NamedTuple):
@@ -179,8 +179,12 @@ def _gaps(reference: Launches, other: Launches) -> list[_Gap]:
     return found
 
 
-def _phases(number: int, reference: Launches, other: Launches, tolerance: Tolerance) -> Refusal | None:
-    """AS8121 when a warp stands otherwise to the others than in the reference, iteration by iteration."""
+def _phases(
+    number: int, reference: Launches, other: Launches, tolerance: Tolerance, gaps: Sequence[_Gap]
+) -> Refusal | None:
+    """AS8121 when a warp stands otherwise to the others than in the reference, iteration by iteration. One that waits less, or
+    more, may come by as much earlier or later.
+    """
     chains = {}
     for warp, marks in _common(reference, other).items():
         kinds = Counter(Kind(*mark[:2]) for mark in marks if mark.instance > 0)
@@ -198,7 +202,8 @@ def _phases(number: int, reference: Launches, other: Launches, tolerance: Tolera
         )
         period = float(np.median(np.diff(_times(reference, base, chains[base]), axis=1)))
         phase, shift, noise, is_known, _ = _difference(first, second)
-        if is_known and tolerance.excess(shift, max(period, abs(phase))) > noise + STAMPS:
+        waits = max((abs(gap.shift) for gap in gaps if gap.warp in (warp, base) and gap.is_wait), default=0.0)
+        if is_known and tolerance.excess(shift, max(period, abs(phase))) > noise + STAMPS + waits:
             detail = (
                 f"warp {warp} comes {phase + shift:,.0f} cycles after warp {base}, {phase:,.0f} in the reference; "
                 f"two launches of one set differ by {noise:,.0f}"

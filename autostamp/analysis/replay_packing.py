@@ -169,7 +169,9 @@ class Packing:
             return with_anchors
         if len(trial.own) <= 1 and len(own) == 1 and self._may_help(tried, anchors):
             kept = self._lighter(anchors, guide)
-            with_anchors += [((*kept, each), tuple(key for key, _ in kept)) for each in self._forms(own[0])]
+            # With fewer anchors a wait may be within the bar whole, which gives its stall from one replay.
+            forms = dict.fromkeys([*self._forms(own[0]), *self._whole(own[0])])
+            with_anchors += [((*kept, each), tuple(key for key, _ in kept)) for each in forms]
         if loose:
             # Anchors are sites, too: where every set with them costs too much, they are a set of their own.
             with_anchors.append((anchors, (guide[0],)))
@@ -199,6 +201,10 @@ class Packing:
         if len(self._stamps_of(key, form)) < len((Form.ENTER, Form.EXIT)):
             return [site]
         return [site, (key, Form.ENTER), (key, Form.CARRIED_EXIT if form.is_carried else Form.EXIT)]
+
+    def _whole(self, site: Site) -> list[Site]:
+        """Half a wait with its other half."""
+        return [(site[0], Form.BOTH)] if site[1] in (Form.ENTER, Form.EXIT) else []
 
     def _sites(self, stamps: Collection[Stamp], order: Sequence[Site]) -> list[Site]:
         """Stamps as sites, in the forms that these have: both of a wait are one."""

@@ -277,3 +277,21 @@ def test_where_anchors_are_too_much_each_role_keeps_the_one_that_should_cost_lea
     # Signals before waits; none of mma's, as that is likely to cost.
     assert part.anchors == ("86", "128")
     assert [key for key, _ in part.own] == ["144", "147"]
+
+
+def test_a_wait_is_run_whole_where_fewer_anchors_make_room_for_it() -> None:
+    """`gemm_ws.cu` at 4096^3: five anchors take 1.013 together, and beside them no wait of the main loop is within the bar."""
+    load, mma = ("211", "213", "214", "215", "217"), {"228": 0.08, "235": 0.05, "237": 0.07, "239": 0.07}
+    roles = {**dict.fromkeys(load, "load"), **dict.fromkeys(mma, "mma")}
+    costs = {**dict.fromkeys(load, 0.0026), "228": 0.0117, "235": 0.0108, "237": 0.015, "239": 0.0064}
+    trials = [
+        Trial(1, both(*load, "201", "242", "245", "255"), load),
+        Trial(2, both(*load, *mma), load),
+    ]
+    made = Packing(BAR, 6, {"211", "217", "201", "228", "237", "242", "245", "255"}, mma, frozenset(roles), roles)
+    assert played(made, trials, costs) <= 4
+    kept = made.chosen()
+    assert len(kept) <= 6
+    assert all(each.ratio <= BAR for each in kept)
+    sites = {site for each in kept for site in each.trial.sites}
+    assert set(both(*load, *mma)) <= sites

@@ -239,12 +239,17 @@ def pingpong() -> tuple[Packing, list[Trial]]:
 
 
 def played(made: Packing, trials: list[Trial], costs: dict[str, float]) -> int:
-    """Run rounds until nothing is left to try; how many there were. Half a wait takes half of what it takes whole."""
+    """Run rounds until nothing is left to try; how many there were. Half a wait takes half of what it takes whole, unless there
+    is a cost of `KEY enter` or `KEY exit`.
+    """
     number = 1 + max(each.number for each in trials)
     for count in range(1, 11):
         for each in trials:
             halves = {Form.ENTER: 0.5, Form.EXIT: 0.5}
-            ratio = 1 + sum(costs.get(key, 0.0) * halves.get(form, 1.0) for key, form in each.sites)
+            ratio = 1 + sum(
+                costs.get(f"{key} {form.value}", costs.get(key, 0.0) * halves.get(form, 1.0))
+                for key, form in each.sites
+            )
             made.add(Tried(each, ratio, ratio <= BAR))
         trials = made.split(number)
         number += len(trials)
@@ -284,6 +289,7 @@ def test_a_wait_is_run_whole_where_fewer_anchors_make_room_for_it() -> None:
     load, mma = ("211", "213", "214", "215", "217"), {"228": 0.08, "235": 0.05, "237": 0.07, "239": 0.07}
     roles = {**dict.fromkeys(load, "load"), **dict.fromkeys(mma, "mma")}
     costs = {**dict.fromkeys(load, 0.0026), "228": 0.0117, "235": 0.0108, "237": 0.015, "239": 0.0064}
+    costs |= {"228 enter": 0.0095, "228 exit": 0.004, "237 enter": 0.0107, "237 exit": 0.011}
     trials = [
         Trial(1, both(*load, "201", "242", "245", "255"), load),
         Trial(2, both(*load, *mma), load),

@@ -92,8 +92,8 @@ def show_replays(by: Weights) -> tuple[Values, Values]:
     return np.concatenate(distances), np.concatenate(costs)
 
 
-def show_all(distances: Values, costs: Values, by: Weights) -> None:
-    """Rank correlations of what was measured after the fit, and of everything."""
+def show_all(distances: Values, costs: Values, by: Weights) -> tuple[Values, Values]:
+    """Rank correlations of what was measured after the fit, and of everything of CuTe-DSL; distances and costs of that."""
     names, new, ratios = zip(*later(by), strict=True)
     measured = np.array(ratios) - 1
     new_distances = np.array(new)
@@ -109,6 +109,7 @@ def show_all(distances: Values, costs: Values, by: Weights) -> None:
     replayed = show_replays(by)
     every = np.concatenate([every[0], replayed[0]]), np.concatenate([every[1], replayed[1]])
     print(f"with the sets of replays, {len(every[0])} variants: rank correlation {spearman(*every):.3f}")
+    return every
 
 
 def cuda(by: Weights) -> list[tuple[str, Values, Values]]:
@@ -177,13 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("order", "shift", "trip"):
         print(f"{name} alone: {spearman(np.array([pair[name] for pair in pairs]), costs):.3f}")
     if options.results == RESULTS:
-        show_all(distances, costs, by)
-        new = later(by)
-        show_cuda(
-            np.concatenate([distances, [each[1] for each in new]]),
-            np.concatenate([costs, [each[2] - 1 for each in new]]),
-            by,
-        )
+        show_cuda(*show_all(distances, costs, by), by)
     return 0
 
 

@@ -50,7 +50,8 @@ class Tried:
 @dataclass
 class Packing:
     """The sets of one replay session. `most` are kept, `waits` are keys of waits, `weights` say which sites are likely to cost:
-    0 is none, as for one that is not named. `inside` are sites of main loops, `forms` has those that a site can be stamped in.
+    0 is none, as for one that is not named. `inside` are sites of main loops, `roles` says whose, `forms` has those that a site
+    can be stamped in.
     """
 
     bar: float
@@ -58,6 +59,7 @@ class Packing:
     waits: Collection[str] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
     inside: Collection[str] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
     forms: Mapping[str, Collection[Form]] = field(default_factory=dict)
     tried: dict[int, Tried] = field(default_factory=dict)
     _apart: set[int] = field(default_factory=set)
@@ -138,7 +140,8 @@ class Packing:
                 if frozenset(sites) not in self._asked:
                     self._asked.add(frozenset(sites))
                     parts.append(Trial(first + len(parts), sites, anchors))
-                    held |= self.stamps(sites)
+                    # Anchors are held by what is measured: in several sets that are too much they would be held by none.
+                    held |= self.stamps(site for site in sites if site[0] not in anchors)
         return parts
 
     def _covered(self) -> set[Stamp]:
@@ -150,6 +153,9 @@ class Packing:
         anchors = tuple(site for site in trial.sites if site[0] in trial.anchors)
         own = self._sites(self.stamps(trial.own) - set(held), trial.own)
         loose = self._sites(self.stamps(anchors) - set(held), anchors)
+        if len(anchors) > 1 and self._are_too_much(anchors):
+            few = self._few(anchors)
+            return [((*few, *own), tuple(key for key, _ in few))] if own else []
         found: list[tuple[Site, ...]] = []
         if len(own) > FEW:
             found += [(*anchors, *part) for part in self._pieces(own)]
@@ -163,11 +169,31 @@ class Packing:
             return with_anchors
         if len(trial.own) <= 1 and len(own) == 1 and self._may_help(tried, anchors):
             kept = self._lighter(anchors, guide)
-            with_anchors += [((*kept, each), tuple(key for key, _ in kept)) for each in self._forms(own[0])]
+            # With fewer anchors a wait may be within the bar whole, which gives its stall from one replay.
+            forms = dict.fromkeys([*self._forms(own[0]), *self._whole(own[0])])
+            with_anchors += [((*kept, each), tuple(key for key, _ in kept)) for each in forms]
         if loose:
             # Anchors are sites, too: where every set with them costs too much, they are a set of their own.
             with_anchors.append((anchors, (guide[0],)))
         return with_anchors
+
+    def _are_too_much(self, anchors: Sequence[Site]) -> bool:
+        """Whether these anchors, or some of them, were run alone and took too long."""
+        return any(set(each.trial.sites) <= set(anchors) and not each.is_within for each in self.tried.values())
+
+    def _few(self, anchors: Sequence[Site]) -> tuple[Site, ...]:
+        """One anchor for each role, the one that should cost least; none of a role whose every anchor is likely to cost, as long
+        as another has one.
+        """
+        by_role: dict[str, list[Site]] = {}
+        for site in anchors:
+            by_role.setdefault(self.roles.get(site[0], ""), []).append(site)
+        least = [
+            min(each, key=lambda site: (self.weights.get(site[0], 0.0), len(self.stamps([site]))))
+            for each in by_role.values()
+        ]
+        free = tuple(site for site in least if not self.weights.get(site[0], 0.0))
+        return free or tuple(least[:1])
 
     def _forms(self, site: Site) -> list[Site]:
         """A wait whole, and with one stamp."""
@@ -175,6 +201,10 @@ class Packing:
         if len(self._stamps_of(key, form)) < len((Form.ENTER, Form.EXIT)):
             return [site]
         return [site, (key, Form.ENTER), (key, Form.CARRIED_EXIT if form.is_carried else Form.EXIT)]
+
+    def _whole(self, site: Site) -> list[Site]:
+        """Half a wait with its other half."""
+        return [(site[0], Form.BOTH)] if site[1] in (Form.ENTER, Form.EXIT) else []
 
     def _sites(self, stamps: Collection[Stamp], order: Sequence[Site]) -> list[Site]:
         """Stamps as sites, in the forms that these have: both of a wait are one."""

@@ -81,8 +81,8 @@ def _packing(placement: Placement, asked: ReplayChoices) -> Packing:
     sites = placement.sites
     weights = {each.key: max(0.0, each.features.distance - placement.floor - ALIKE) for each in sites}
     forms = {each.key: each.forms for each in sites}
-    inside = frozenset(each.key for each in sites if each.loops)
-    return Packing(asked.bar, asked.sets, weights=weights, inside=inside, forms=forms)
+    roles = {each.key: each.loops[0] for each in sites if each.loops}
+    return Packing(asked.bar, asked.sets, weights=weights, inside=frozenset(roles), roles=roles, forms=forms)
 
 
 class _Session:

@@ -237,8 +237,11 @@ class _Session:
         sets = tuple(made for made, _ in kept if made.number not in out_of)
         missing, notes = self._missing(sets)
         if not any(trace.lanes for trace in joined.traces):
-            reasons = "; ".join(f"set {each.number}: {each.detail}" for each in self._dropped)
-            raise AutostampError.of("AS8131", detail=reasons or "no set recorded anything")
+            reasons = [f"set {each.number}: {each.detail}" for each in self._dropped] or ["no set recorded anything"]
+            beside = out.with_name(f"{out.name}-{PLACED}")
+            if self._write_placement(beside):
+                reasons.append(f"{beside} has what to run next")
+            raise AutostampError.of("AS8131", detail="; ".join(reasons))
         said = Replays(
             REPLAYS_SCHEMA,
             joined.reference,
@@ -252,14 +255,16 @@ class _Session:
         joined.write(out, said, self._program.command)
         self._write_placement(out / PLACED)
 
-    def _write_placement(self, path: Path) -> None:
-        """What this session knows, for another: the sets within the bar, and those that it would have run next."""
+    def _write_placement(self, path: Path) -> bool:
+        """What this session knows, for another: the sets within the bar, and those that it would have run next. False where none
+        is left to run.
+        """
         from autostamp.model.placement import ReplaySet, TriedSet
         from autostamp.runtime.placement_file import write_placement
 
         trials = self._packing.ahead(self._left) if self._program.can_be_split else []
         if not trials:
-            return
+            return False
         first = self._placement.sets[0].features
         features = {frozenset(each.sites): each.features for each in self._placement.sets}
         unknown = replace(
@@ -279,6 +284,7 @@ class _Session:
         }
         known = tuple(measured.values())
         write_placement(path, replace(self._placement, sets=sets, uncovered=left, floor=0.0, tried=known))
+        return True
 
     def _joined(self) -> tuple[list[tuple[ReplayedSet, list[Path]]], JoinedRuns]:
         """The kept sets, joined. Where one is refused, others that have its stamps may take its place."""

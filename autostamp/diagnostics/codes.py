@@ -181,7 +181,7 @@ _ROWS: tuple[tuple[str, str, str, ExitStatus], ...] = (
     ("AS8128", "cannot read the replays of {path}: {detail}", "The run folder is damaged: record it again.", _FINDINGS),
     ("AS8129", "the program's results change from run to run: {detail}", "Comparing them says nothing here: fix the inputs and the order of additions, or leave --results out.", _FINDINGS),
     ("AS8130", "set {number} changed the results: {detail}", "The stamped kernel must give what the clean one gives: report it with the kernel. The set is left out.", _FINDINGS),
-    ("AS8131", "no set is left to join: {detail}", "Nothing was written.", _FINDINGS),
+    ("AS8131", "no set is left to join: {detail}", "No run was written. A larger --bar keeps dearer sets.", _FINDINGS),
     ("AS8132", "set {number} is one set too many: {detail}", "Its sites are missing, and the report says what they cost; a larger --sets admits it.", _FINDINGS),
     ("AS8133", "times vary too much for the bar: {detail}", "Use a size at which the GPU is not limited by its power, lock its clocks, or raise --bar.", _FINDINGS),
     ("AS9001", "{detail}", "See --help.", _USAGE),

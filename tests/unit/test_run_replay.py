@@ -234,6 +234,22 @@ def test_a_run_says_what_to_replay_next_time(bench: Bench) -> None:
     assert not found.uncovered
 
 
+def test_where_nothing_is_left_to_join_it_is_said_what_to_run_next(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.cost = lambda sites: 1.0 + 0.015 * len(sites)
+    assert run("--as-placed") == 1
+    said = capsys.readouterr().err
+    assert "AS8131" in said
+    assert "RUN-placement.json has what to run next" in said
+    assert not Path("RUN").exists()
+    ahead = read_placement(Path("RUN-placement.json"))
+    # Each of the two sets has two sites beside the anchors: they are to be run one at a time, and the anchors by themselves.
+    own = {frozenset(key for key, _ in each.sites) - {key_of_site(site) for site in ANCHORS} for each in ahead.sets}
+    assert own == {frozenset(), *(frozenset({key_of_site(site)}) for site in (GROUP, WAIT_V, RELEASE_K, RELEASE_V))}
+    assert len(ahead.tried) == 2
+
+
 def test_what_an_earlier_session_measured_is_named(bench: Bench) -> None:
     bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
     assert run() == 1

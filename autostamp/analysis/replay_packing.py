@@ -322,13 +322,18 @@ class Packing:
         held = {stamp for each in grown for stamp in self.stamps(each.trial.sites)}
         left = self.within
         while left and len(grown) < most:
-            best = max(left, key=lambda each: (len(self.stamps(each.trial.sites) - held), *self._merit(each)))
+            best = max(left, key=lambda each: (*self._new(each, held), *self._merit(each)))
             new = self.stamps(best.trial.sites) - held
             if not new:
                 break
             grown.append(best)
             held |= new
         return grown
+
+    def _new(self, tried: Tried, held: Collection[Stamp]) -> tuple[int, int]:
+        """How many stamps a set adds, and of how many sites that have none yet: a mark in one is more than a stall in another."""
+        new = self.stamps(tried.trial.sites) - set(held)
+        return len(new), len({key for key, _ in new} - {key for key, _ in held})
 
     def _merit(self, tried: Tried) -> tuple[bool, int, float]:
         """Of sets that cover as much: one that is clearly within the bar, with more anchors, that costs least."""

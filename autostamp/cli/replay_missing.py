@@ -70,7 +70,8 @@ class Missing:
                 evidence = self.packing.evidence(key)
                 is_within = any(each.is_within for each in evidence.values())
                 code = self.codes.get(key, "AS8132" if is_within else "AS8126")
-                cost = self._cost(key, evidence) or f"{solo.get(key, 'its schedule distance is unknown')}; not run"
+                cost = self._cost(key, evidence) or self._earlier(key)
+                cost = cost or f"{solo.get(key, 'its schedule distance is unknown')}; not run"
                 found.append(Uncovered(key, cost, code))
         return tuple(found)
 
@@ -90,6 +91,17 @@ class Missing:
                 name = next(form for form in MARKS if form in held)
                 found.append(f"{key.rpartition('@')[0]} has its {name} only, a mark in time and no stall: {cost}")
         return found
+
+    def _earlier(self, key: str) -> str:
+        """What sessions before this one measured of a site that this one did not run."""
+        from autostamp.analysis.replay_packing import Packing, Tried
+        from autostamp.analysis.replay_sets import Trial
+
+        known = Packing(self.asked.bar, self.asked.sets, self.packing.waits)
+        for number, each in enumerate(self.placement.tried, 1):
+            known.add(Tried(Trial(number, each.sites, each.anchors), each.ratio, each.ratio <= self.asked.bar))
+        found = self._cost(key, known.evidence(key))
+        return found and f"{found}; in an earlier session"
 
     def _cost(self, key: str, evidence: Mapping[Form, Tried]) -> str:
         """`1.081 of the clean time alone beside 4 anchors; enter only 1.012 alone`."""

@@ -46,15 +46,17 @@ class JoinedRuns:
 def join_runs(kept: Sequence[tuple[ReplayedSet, Sequence[Path]]], allowance: float) -> JoinedRuns:
     """Join the runs of the sets that were kept. A set that fits in one kernel and not in another is refused as a whole.
 
-    The reference is the set with the most records, which are right to the cycle; where that refuses others, the one with which
-    the joined sets have the most records.
+    The reference is the set with which fewest warps of the others share no site, since those are placed by other warps; of equals
+    the one with the most records, which are right to the cycle. Where that refuses others, it is the one with which the joined
+    sets have the most records.
     """
     from autostamp.runtime.store import load_run
 
     loaded = {made.number: [load_run(path) for path in paths] for made, paths in kept}
     ratios = {made.number: made.times.ratio for made, _ in kept}
     sizes = {number: _records(runs[0]) for number, runs in loaded.items()}
-    order = sorted(loaded, key=lambda number: (-sizes[number], number))
+    sites = {number: _sites(runs[0]) for number, runs in loaded.items()}
+    order = sorted(loaded, key=lambda number: (_strangers(number, sites), -sizes[number], number))
     best, most = _joined(order, loaded, ratios, allowance), -1
     for first in order if best.refusals else []:
         found = _joined([first, *(number for number in order if number != first)], loaded, ratios, allowance)
@@ -140,6 +142,22 @@ def _recordings(
             numbered = tuple(replace(trace, launch=at) for at, trace in enumerate(launches))
             found.append(Recording(number, numbered, ratios[number]))
     return found
+
+
+def _sites(run: RunData) -> dict[tuple[Key, int], set[tuple[str, int]]]:
+    """The sites that each warp of each kernel and CTA recorded, in the first launch."""
+    found: dict[tuple[Key, int], set[tuple[str, int]]] = {}
+    for key, traces in by_kernel(run).items():
+        site = {row.number: (row.file, row.site) for row in traces[0].kernel.instances}
+        found |= {(key, lane.warp): {site[event.instance] for event in lane.events} for lane in traces[0].lanes}
+    return found
+
+
+def _strangers(number: int, sites: Mapping[int, Mapping[tuple[Key, int], set[tuple[str, int]]]]) -> int:
+    """How many warps of other sets have records and no site in common with this set."""
+    own = sites[number]
+    others = (warp for other, warps in sites.items() if other != number for warp in warps.items())
+    return sum(bool(there) and there.isdisjoint(own.get(warp, set())) for warp, there in others)
 
 
 def _records(run: RunData) -> int:

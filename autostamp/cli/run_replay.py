@@ -254,7 +254,7 @@ class _Session:
 
     def _write_placement(self, path: Path) -> None:
         """What this session knows, for another: the sets within the bar, and those that it would have run next."""
-        from autostamp.model.placement import ReplaySet
+        from autostamp.model.placement import ReplaySet, TriedSet
         from autostamp.runtime.placement_file import write_placement
 
         trials = self._packing.ahead(self._left) if self._program.can_be_split else []
@@ -272,7 +272,13 @@ class _Session:
         held = {key for each in trials for key, _ in each.sites}
         every = (*(each.key for each in self._placement.sites), *self._placement.uncovered)
         left = tuple(key for key in dict.fromkeys(every) if key not in held)
-        write_placement(path, replace(self._placement, sets=sets, uncovered=left, floor=0.0))
+        measured = {frozenset(each.sites): each for each in self._placement.tried}
+        measured |= {
+            frozenset(each.trial.sites): TriedSet(each.trial.sites, each.trial.anchors, round(each.ratio, 4))
+            for each in self._packing.tried.values()
+        }
+        known = tuple(measured.values())
+        write_placement(path, replace(self._placement, sets=sets, uncovered=left, floor=0.0, tried=known))
 
     def _joined(self) -> tuple[list[tuple[ReplayedSet, list[Path]]], JoinedRuns]:
         """The kept sets, joined. Where one is refused, others that have its stamps may take its place."""

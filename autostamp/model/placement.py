@@ -124,6 +124,15 @@ class ReplaySet:
 
 
 @dataclass(frozen=True, slots=True)
+class TriedSet:
+    """A set that a replay session ran, and what it took of the clean time."""
+
+    sites: tuple[tuple[str, Form], ...]
+    anchors: tuple[str, ...]
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """What a placement search found for one kernel.
 
@@ -132,7 +141,8 @@ class Placement:
     `files` are the manifest's keys of the files that the kernel was traced through: no other file needs stamping. `toolchain` is
     what compiled the variants (`runtime.compilers`), empty where that is not known: with another, other sites may perturb.
     `floor` is 0 but where any stamp moves the schedule further than is near clean (three of four sites do so alone): then it is
-    that distance, and the sets go up to as much more than it. What they cost only a measurement can say.
+    that distance, and the sets go up to as much more than it. What they cost only a measurement can say. `tried` is what
+    replay sessions measured already.
     """
 
     schema_version: int
@@ -146,6 +156,7 @@ class Placement:
     files: tuple[str, ...] = ()
     toolchain: str = ""
     floor: float = 0.0
+    tried: tuple[TriedSet, ...] = ()
 
 
 def site_key(file: SourceFile, site: Site) -> str:

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from autostamp.hooks.state import StateFolder
-from autostamp.hooks.variants import Measured, Variants
+from autostamp.hooks.variants import Measured, Sites, Variants
 from autostamp.hooks.variants_cutedsl import CuteBuilder
+from autostamp.model.options import InstrumentOptions, Selection
 from autostamp.model.placement import Effect, Form
 from autostamp.passes import schedule_features
+from autostamp.runtime import cubin
 from tests.builds import ROOT
 
 pytestmark = pytest.mark.flash
@@ -43,6 +47,20 @@ FORMS = {"K release": Form.BEFORE, "V wait": Form.CARRIED}
 """Forms of sites that perturb in the usual one."""
 
 
+RUN = "V wait, carried, as a run builds it"
+
+
+def as_run(builder: CuteBuilder, variants: Variants, sites: Sites) -> Measured:
+    """What `autostamp run --placement` compiles: a text in which these sites have stamps, and no process that narrows it down."""
+    files = variants.target.files
+    options = InstrumentOptions(selection=Selection(placed=tuple(sorted(sites)), files=files))
+    with tempfile.TemporaryDirectory() as folder:
+        _, cubins, _ = builder._stamped(Path(folder) / "run", options)
+    data = next(data for data in cubins.values() if variants.target.symbol.encode() in data)
+    outline = schedule_features.Outline(cubin.read(data)[0])
+    return Measured(schedule_features.features(variants.clean, outline), outline.stamped_roles)
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, dict[str, Measured]]]:
     """Clean k, and what each of the sites does alone."""
@@ -63,6 +81,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, dict[
             measured = {name: variants.known(sites) for name, sites in found.items()}
             clean = variants.clean.streams["mma"].waits["wait_group(0)"]
             assert clean[1] == SCORES
+            measured[RUN] = as_run(builder, variants, found["V wait, carried"])
             yield clean[0], {name: each for name, each in measured.items() if each is not None}
         finally:
             builder.close()
@@ -81,8 +100,13 @@ def test_the_clean_kernel_waits_after_its_first_exponentials(table):
     assert table[0] in (10, 11)
 
 
+def test_a_run_builds_what_the_search_compiled(table):
+    # The clock behind V's wait is written behind the scheduler barrier's arrive, which has no stamp in either.
+    assert table[1][RUN] == table[1]["V wait, carried"]
+
+
 def test_every_site_compiles(table):
-    assert table[1].keys() == SITES.keys() | {f"{name}, {form}" for name, form in FORMS.items()}
+    assert table[1].keys() == SITES.keys() | {f"{name}, {form}" for name, form in FORMS.items()} | {RUN}
     assert all(each.roles == ({"load"} if name == "producer commit" else {"mma"}) for name, each in table[1].items())
 
 

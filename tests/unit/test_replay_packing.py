@@ -176,6 +176,13 @@ def test_of_sets_that_cover_as_much_the_one_with_more_anchors_is_kept() -> None:
         assert [each.trial.number for each in two.chosen()] == [chosen]
 
 
+def test_a_site_without_a_stamp_comes_before_the_other_stamp_of_one_that_has_one() -> None:
+    enter, leave, other = (Trial(n, (*both("A"), site), ("A",)) for n, site in
+                           enumerate([("w", Form.ENTER), ("w", Form.EXIT), ("v", Form.ENTER)], 1))  # fmt: skip
+    made = packing((enter, 1.0), (leave, 1.001), (other, 1.01), waits="wv", most=2)
+    assert [each.trial.number for each in made.chosen()] == [1, 3]
+
+
 def test_a_set_that_others_make_superfluous_gives_way() -> None:
     # Greedy takes the largest first, and then the two that hold all of it.
     made = packing((trial(1, "abcd"), 1.01), (trial(2, "abx"), 1.01), (trial(3, "cdy"), 1.01))

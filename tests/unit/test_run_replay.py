@@ -234,6 +234,21 @@ def test_a_run_says_what_to_replay_next_time(bench: Bench) -> None:
     assert not found.uncovered
 
 
+def test_what_an_earlier_session_measured_is_named(bench: Bench) -> None:
+    bench.cost = lambda sites: 1.17 if WAIT_V in sites else 1.0
+    assert run() == 1
+    runs = len(bench.runs)
+    assert main(["run", "-q", "--replay", "--as-placed", "--placement", "RUN/placement.json", "--time", "us ([0-9.]+)",
+                 "-o", "RUN2", "--", "python", "bench.py"]) == 0  # fmt: skip
+    assert not any(WAIT_V in sites for sites in bench.runs[runs:])
+    found = load_run("RUN2").replays
+    assert found is not None
+    (missing,) = found.uncovered
+    assert missing.key == key_of_site(WAIT_V)
+    assert missing.cost.startswith("1.170 of the clean time alone; enter only 1.170 alone")
+    assert missing.cost.endswith("in an earlier session")
+
+
 def test_a_budget_ends_the_splitting(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.cost = lambda sites: 1.05 if {GROUP, WAIT_V} <= sites else 1.0
     assert run("--budget", "0") == 1

@@ -92,7 +92,7 @@ export function lineAt(report: Report, key: string): string {
 
 function uncoveredTable(report: Report, uncovered: readonly Uncovered[]): HTMLElement {
     const rows = uncovered.map(({ key, cost, code }) => [key.replace(/@.*$/, ""), lineAt(report, key), cost, code]);
-    const headings = [{ name: "site" }, { name: "line", isLong: true }, { name: "alone" }, { name: "why", hint: "autostamp explain CODE" }];
+    const headings = [{ name: "site" }, { name: "line", isLong: true }, { name: "cost", hint: "stamped ÷ clean where it was measured" }, { name: "why", hint: "autostamp explain CODE" }];
     return table("Not covered", headings, rows);
 }
 

@@ -186,11 +186,13 @@ class FlashBackward:
 
     shape: Shape
     is_causal: bool
+    is_deterministic: bool = False
     _tensors: dict[str, torch.Tensor] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        return f"FA4 backward {self.shape}{' causal' if self.is_causal else ''} bf16"
+        how = (" causal" if self.is_causal else "") + (" deterministic" if self.is_deterministic else "")
+        return f"FA4 backward {self.shape}{how} bf16"
 
     def prepare(self) -> None:
         import torch
@@ -207,7 +209,7 @@ class FlashBackward:
     def launch(self, _kept: dict[str, dict[Any, Any]]) -> None:
         from flash_attn.cute import interface
 
-        interface._flash_attn_bwd(**self._tensors, causal=self.is_causal)
+        interface._flash_attn_bwd(**self._tensors, causal=self.is_causal, deterministic=self.is_deterministic)
 
     def outputs(self) -> dict[str, torch.Tensor]:
         return {name: self._tensors[name] for name in ("dq", "dk", "dv")}

@@ -2,8 +2,8 @@
 """Replays of the bundled kernels, end to end: `python -m benchmarks.replayed OUT [--case GLOB]...`, on a GPU.
 
 For each kernel `autostamp place` searches for sets, `autostamp run --replay` runs and joins them, and `benchmarks.replays`
-prints what each set cost and what none covers. OUT gets a folder for each, with placement.json and RUN. A placement that is
-there already is taken as it is: put RUN/placement.json of an earlier session there, and this one goes on from it.
+prints what each set cost and what none covers. OUT gets a folder for each, with placement.json and RUN. Run again, it searches
+no more: it goes on from what the last session measured, or from a placement.json that was put there.
 """
 
 from __future__ import annotations
@@ -130,10 +130,18 @@ def _replayed(case: Replayed, out: Path, options: Sequence[str]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     paths = (str(ROOT), os.environ.get("PYTHONPATH", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    take_on(folder)
     if not (folder / "placement.json").is_file():
         subprocess.run(case.place(folder), cwd=ROOT, env=environment, check=False)
     subprocess.run(case.replay(folder, options), cwd=ROOT, env=environment, check=False)
     return f"{case.name}={folder / 'RUN'}" if (folder / "RUN/replays.json").is_file() else ""
+
+
+def take_on(folder: Path) -> None:
+    """Make what an earlier session would run next the placement; where none of its sets could be joined, it lies beside RUN."""
+    for learnt in (folder / "RUN" / "placement.json", folder / "RUN-placement.json"):
+        if learnt.is_file():
+            learnt.replace(folder / "placement.json")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autostamp.cli.run import command as run_command
-from benchmarks.replayed import Replayed, cases
+from benchmarks.replayed import Replayed, cases, take_on
 from benchmarks.replayed_program import named, replayed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,3 +58,13 @@ def test_the_pattern_for_times_is_what_the_program_prints(case: Replayed) -> Non
     assert found is not None
     assert found[1] == "12.50"
     assert all(f'"{word}"' in text for word in case.arguments if word.startswith("--"))
+
+
+@pytest.mark.parametrize("learnt", ["RUN/placement.json", "RUN-placement.json"])
+def test_an_earlier_session_is_gone_on_from(learnt: str, tmp_path: Path) -> None:
+    (tmp_path / "RUN").mkdir()
+    (tmp_path / "placement.json").write_text("searched")
+    (tmp_path / learnt).write_text("learnt")
+    for _ in range(2):
+        take_on(tmp_path)
+        assert (tmp_path / "placement.json").read_text() == "learnt"

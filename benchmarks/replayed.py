@@ -107,7 +107,10 @@ def main() -> int:
     parser.add_argument("--case", action="append", default=[], metavar="GLOB", help="only cases whose name holds it")
     parser.add_argument("--list", action="store_true", help="print the names of the cases and do nothing")
     parser.add_argument("--cutlass-include", default="", metavar="FOLDER", help="CUTLASS's headers: adds its pingpong")
-    parser.add_argument("--options", default="--runs 4", help="of `autostamp run --replay` (default %(default)s)")
+    jobs = max(1, min(12, (os.cpu_count() or 1) - 2))  # programs that import and compile beside the one that is timed
+    parser.add_argument(
+        "--options", default=f"--runs 4 --jobs {jobs}", help="of `autostamp run --replay` (default %(default)s)"
+    )
     options = parser.parse_args()
     chosen = [
         case

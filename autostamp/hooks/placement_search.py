@@ -152,10 +152,13 @@ class Search:
             if known:
                 key, form = min(known, key=lambda site: _dearness(known[site].features, site[1]))
                 found[key] = form
-            else:
+            elif self.is_complete or self._are_compiled(each.key for each in target.candidates if role in each.roles):
                 missing.append(role)
         self.unanchored = tuple(missing)
         return found
+
+    def _are_compiled(self, keys: Iterable[str]) -> bool:
+        return all(self._known(_alone(key)) is not None for key in keys)
 
     def _is_free(self, site: PlacedSite) -> bool:
         """Whether a site does no more than any stamp does."""

@@ -266,6 +266,17 @@ def test_nothing_is_compiled_after_the_deadline():
     assert set(found.uncovered) == set("abcdefgh")
 
 
+def test_a_role_whose_sites_were_not_compiled_is_not_said_to_have_no_anchor():
+    kernel = Kernel([*(wait(name) for name in "abcdefgh"), wait("p", "load")], lambda sites: 0.0)
+    made = search(kernel, deadline=3.0)
+    assert not made.run().complete
+    assert made.unanchored == ()
+    bad = Kernel([wait("a"), wait("p", "load")], lambda sites: 5.0 if "p" in keys(sites) else 0.0)
+    made = search(bad)
+    made.run()
+    assert made.unanchored == ("load",)
+
+
 def test_a_budget_that_ends_among_the_sites_leaves_time_for_a_set():
     kernel = Kernel([wait(name) for name in "abcdefghijklmnopqrst"], lambda sites: 0.0)
     found = search(kernel, deadline=10.0).run()

@@ -23,10 +23,11 @@ if not __package__:  # run as a script: what it imports lives beside this folder
     sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.gallery_cases import GEMMS
+from benchmarks.overhead_cuda import NVCC
+from benchmarks.overhead_programs import TIME
 
 ROOT = Path(__file__).resolve().parents[1]
 AUTOSTAMP = (sys.executable, "-m", "autostamp")
-NVCC = ("nvcc", "-gencode", "arch=compute_90a,code=sm_90a", "-std=c++17", "-O3")
 CUTLASS = ("-DNDEBUG", "--expt-relaxed-constexpr", "-DSCHEDULE=Pingpong")
 FLASH = "flash_attn.cute"
 
@@ -47,11 +48,6 @@ class Replayed:
     def folder(self) -> str:
         return re.sub(r"\W+", "_", self.name)
 
-    @property
-    def time(self) -> str:
-        """How its program prints microseconds: a pattern for `--time`."""
-        return "us_per_launch ([0-9.]+)" if self.targets or self.flags else "([0-9.]+) us a launch"
-
     def place(self, out: Path) -> list[str]:
         """The command that searches for sets."""
         if not self.source:
@@ -62,7 +58,7 @@ class Replayed:
     def replay(self, out: Path, options: Sequence[str]) -> list[str]:
         """The command that runs and joins them."""
         results = str(out / "results.bin")
-        head = [*AUTOSTAMP, "run", "--replay", "--placement", str(out / "placement.json"), "--time", self.time]
+        head = [*AUTOSTAMP, "run", "--replay", "--placement", str(out / "placement.json"), "--time", TIME]
         head += ["--results", results, "-o", str(out / "RUN"), *options]
         if not self.source:
             program = [sys.executable, "-m", "benchmarks.replayed_program", self.name, results]

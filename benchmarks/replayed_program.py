@@ -8,7 +8,6 @@ Prints `us_per_launch X`, the median over bursts of CUDA-graph replays with rest
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import statistics
 import sys
@@ -23,6 +22,7 @@ from autostamp.hooks import caches
 from benchmarks.gallery_cases import GalleryGemm
 from benchmarks.overhead import COMPILE_ONLY, _fake_tensors
 from benchmarks.overhead_cases import Case, FlashBackward, FlashForward, Shape
+from benchmarks.overhead_statistics import launches_for
 
 if TYPE_CHECKING:
     import torch
@@ -54,7 +54,7 @@ def compile_only(case: Case) -> None:
     os.environ.update(caches.switched_off() | COMPILE_ONLY)
     if isinstance(case, FlashBackward):
         _fake_semaphores()
-    with _fake_tensors() if "FA4" in case.name else contextlib.nullcontext():
+    with _fake_tensors():
         case.prepare()
         case.launch({})
 
@@ -105,7 +105,7 @@ def microseconds(case: Case) -> float:
 
     probe = captured(4)
     burst(probe, 4)
-    count = max(2, min(MOST_LAUNCHES, int(BURST_US / burst(probe, 4))))
+    count = launches_for(burst(probe, 4), BURST_US, MOST_LAUNCHES)
     graph = captured(count)
     return statistics.median([burst(graph, count) for _ in range(WARM_UP + BURSTS)][WARM_UP:])
 

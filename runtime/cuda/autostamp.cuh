@@ -221,14 +221,20 @@ __constant__ ::autostamp::Slot autostamp_slots[AUTOSTAMP_UNIT_SLOTS > 0 ? AUTOST
 
 namespace autostamp {
 
+/// 0 in the CTA whose index the slot holds.
+__device__ __forceinline__ unsigned elsewhere(const Slot& slot) {
+#if defined(__CUDA_ARCH__)
+  return (blockIdx.x ^ slot.block_x) | (blockIdx.y ^ slot.block_y) | (blockIdx.z ^ slot.block_z);
+#else
+  (void)slot;
+  return 1;
+#endif
+}
+
 /// The number of the running CTA among those that record; no_cta in any other.
 __device__ __forceinline__ unsigned cta_of(const Slot& slot) {
 #if defined(__CUDA_ARCH__)
-  if (slot.block_z < block_range) {
-    const unsigned elsewhere =
-        (blockIdx.x ^ slot.block_x) | (blockIdx.y ^ slot.block_y) | (blockIdx.z ^ slot.block_z);
-    return elsewhere == 0 ? 0 : no_cta;
-  }
+  if (slot.block_z < block_range) return elsewhere(slot) == 0 ? 0 : no_cta;
   if (slot.block_z == block_range) {
     const unsigned at = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z) - slot.block_x;
     return at < slot.block_y ? at : no_cta;

@@ -14,12 +14,7 @@ namespace autostamp {
 
 /// False in CTAs that do not record, but for a range or a list of CTAs: where one records, the others ask no more than this.
 __device__ __forceinline__ bool may_record(const Slot& slot) {
-#if defined(__CUDA_ARCH__)
-  const unsigned elsewhere = (blockIdx.x ^ slot.block_x) | (blockIdx.y ^ slot.block_y) | (blockIdx.z ^ slot.block_z);
-  return __builtin_expect(elsewhere == 0 || slot.block_z >= block_range, 0);
-#else
-  return slot.capacity != 0;
-#endif
+  return __builtin_expect(elsewhere(slot) == 0 || slot.block_z >= block_range, 0);
 }
 
 /// What Lane is to other kernels. The slot must lie in constant memory.

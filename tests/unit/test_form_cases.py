@@ -75,3 +75,20 @@ def test_the_manifest_says_the_form_that_a_site_got(name: str) -> None:
     given = {place: form for place, (_, form) in forms_of(name).items() if form is not Form.BOTH}
     places = {site.number: f"{site.span.line}:{site.span.column}" for site in file.sites}
     assert {places[number]: Form(form) for number, form in file.forms} == given
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("cutedsl/")])
+def test_calls_beside_a_carried_clock_are_skips_and_come_out_again(name: str) -> None:
+    """A carried clock is written behind the next sync call, stamped or not, so calls without a stamp are in the text as well."""
+    whole, forms = stamped(name).file, forms_of(name)
+    carried = {place: form for place, (form, _) in forms.items() if form.is_carried}
+    places = {f"{site.span.line}:{site.span.column}": site for site in whole.sites}
+    chosen = tuple((key_at(whole.path, whole.key, places[place]), form) for place, form in carried.items())
+    found = stamped(name, InstrumentOptions(Selection(placed=chosen)))
+    assert edits.strip(found.text, "case") == found.original
+    assert {f"{site.span.line}:{site.span.column}" for site in found.file.sites} == set(carried)
+    left = {f"{skip.span.line}:{skip.span.column}" for skip in found.file.skips}
+    assert set(places) - set(carried) <= left
+    assert all(skip.code for skip in found.file.skips)
+    again = cutedsl.instrument(found.text, f"{Path(name).name}.py", InstrumentOptions(Selection(placed=chosen)))
+    assert again.text == found.text

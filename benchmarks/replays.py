@@ -26,7 +26,7 @@ def collected(name: str, run: Path) -> dict[str, Any]:
     texts = {
         f"{Path(file['path']).name}:{site['span']['line']}": site["text"]
         for file in manifest["files"]
-        for site in file["sites"]
+        for site in (*file["skips"], *file["sites"])  # a call that no kept set stamps is among the skips
     }
     said["name"] = name
     said["kernels"] = [trace["kernel"] for trace in manifest["traces"]]
@@ -42,13 +42,12 @@ def facts(run: Path) -> dict[str, Any]:
 
 def report(case: dict[str, Any]) -> str:
     """Two Markdown tables: sets with their ratios, sites that are missing with their costs."""
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     rows = []
     for made in case["sets"]:
-        own = [
-            f"{_place(key)}{'' if form == 'both' else f' ({form})'}" for key, form in made["sites"] if key not in seen
-        ]
-        seen |= {key for key, _ in made["sites"]}
+        sites = [(key, form) for key, form in made["sites"] if not {(key, form), (key, "both")} & seen]
+        own = [f"{_place(key)}{'' if form == 'both' else f' ({form})'}" for key, form in sites]
+        seen |= set(sites)
         times = made["times"]
         equal = {True: "bit-equal", False: "DIFFER", None: "not compared"}[made["results_equal"]]
         spread = f"{times['p10']:.3f}-{times['p90']:.3f}"

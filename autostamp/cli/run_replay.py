@@ -145,7 +145,17 @@ class _Session:
                     trials += self._new(self._packing.merge(self._next))
             if not trials:
                 break
-        return self._confirm()
+        return (self._anchor(took / size) if is_free and size else 0) or self._confirm()
+
+    def _anchor(self, took: float) -> int:
+        """Run the sets that are kept with further anchors, where that should leave them within the bar. `took` seconds a set."""
+        trials = self._packing.anchored(self._next)
+        if not trials or self._is_over(took * len(trials)):
+            return 0
+        status = self._rounds.run(self._new(trials), min(LOOK, self._asked.runs))
+        if not status:
+            self._learn(trials)
+        return status
 
     def _is_over(self, more: float = 0.0) -> bool:
         """Whether the time for trying other sets is over, or will be in so many seconds."""

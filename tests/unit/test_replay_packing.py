@@ -308,3 +308,41 @@ def test_a_wait_is_run_whole_where_fewer_anchors_make_room_for_it() -> None:
     assert all(each.ratio <= BAR for each in kept)
     sites = {site for each in kept for site in each.trial.sites}
     assert set(both(*load, *mma)) <= sites
+
+
+def recorded(last: float = 1.0101) -> Packing:
+    """What the gallery's pingpong took on an H200 at the end: its four sets, and of single sites those that matter here."""
+    made, _ = pingpong()
+    measured = [
+        (both("115", "88"), "115", 0.9993),
+        (both("86", "109", "128", "130", "132", "115", "88", "100", "103", "89", "91"), "86 115", 1.0048),
+        (both("86", "144", "147", "148", "70", "115", "87"), "86 115", 1.0057),
+        (both("86", "112", "119"), "86", last),
+        (both("115", "85", "86", "117"), "115 86", 1.0177),
+    ]
+    for number, (sites, anchors, ratio) in enumerate(measured, 1):
+        made.add(Tried(Trial(number, sites, tuple(anchors.split())), ratio, ratio <= BAR))
+    return made
+
+
+def test_a_set_without_an_anchor_in_a_role_is_run_with_one() -> None:
+    made = recorded()
+    assert [each.trial.number for each in made.chosen()] == [2, 3, 4, 5]
+    # The fourth set alone has sites of mma and none that another has; of 115 and 117 the former costs less.
+    assert made.anchored(6) == [Trial(6, both("86", "112", "119", "115"), ("86", "115"))]
+    assert made.anchored(7) == []
+
+
+@pytest.mark.parametrize(("ratio", "kept"), [(1.012, [2, 3, 5, 6]), (1.024, [2, 3, 4, 5])], ids=["within", "above"])
+def test_a_set_with_a_further_anchor_replaces_the_other_where_it_is_within_the_bar(
+    ratio: float, kept: list[int]
+) -> None:
+    made = recorded()
+    (more,) = made.anchored(6)
+    made.add(Tried(more, ratio, ratio <= BAR))
+    assert [each.trial.number for each in made.chosen()] == kept
+    assert made.split(7) == made.merge(7) == []
+
+
+def test_an_anchor_that_the_bar_has_no_room_for_is_not_tried() -> None:
+    assert recorded(last=1.0185).anchored(6) == []

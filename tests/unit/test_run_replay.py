@@ -365,6 +365,27 @@ def test_a_stamp_that_costs_too_much_is_run_in_the_sites_other_form(bench: Bench
     assert {form for key, form in taken if key == key_of_site(WAIT_V)} == {Form.ENTER, Form.CARRIED_EXIT}
 
 
+@pytest.mark.parametrize("budget", [(), ("--budget", "0")], ids=["", "none left"])
+def test_sets_that_share_no_site_of_a_role_are_run_with_one(
+    bench: Bench, tmp_path: Path, budget: tuple[str, ...]
+) -> None:
+    load = tuple(key_of_site(site) for site in LOAD_SITES)
+    sets = tuple(
+        ReplaySet(number, tuple((key, Form.BOTH) for key in (*load, *map(key_of_site, own))), load, NEAR)
+        for number, own in enumerate(((GROUP, WAIT_V), (RELEASE_K,), (RELEASE_V,)), 1)
+    )
+    placed = placement_of()
+    sites = tuple(replace(each, loops=("load" if each.key in load else "mma",)) for each in placed.sites)
+    write_placement(tmp_path / "p.json", replace(placed, sites=sites, sets=sets))
+    bench.cost = lambda chosen: 1.05 if {GROUP, WAIT_V, RELEASE_K, RELEASE_V} <= chosen else 1.001
+    assert run(*budget) == 0
+    found = load_run("RUN").replays
+    assert found is not None
+    # `guided` counts the warps that no record of their own puts onto the axis.
+    assert {fit.guided > 0 for fit in found.fits} == {bool(budget)}
+    assert {key for made in found.sets for key, _ in made.sites} == {key for made in sets for key, _ in made.sites}
+
+
 def test_other_trip_counts_are_refused(bench: Bench) -> None:
     bench.schedule = lambda sites: Schedule(iterations=11) if RELEASE_V in sites else Schedule()
     assert run() == 1

@@ -105,7 +105,9 @@ def main() -> int:
     parser.add_argument("--cutlass-include", default="", metavar="FOLDER", help="CUTLASS's headers: adds its pingpong")
     jobs = max(1, min(12, (os.cpu_count() or 1) - 2))  # programs that import and compile beside the one that is timed
     parser.add_argument(
-        "--options", default=f"--runs 4 --jobs {jobs}", help="of `autostamp run --replay` (default %(default)s)"
+        "--options",
+        default=f"--runs 4 --try-uncovered --jobs {jobs}",
+        help="of `autostamp run --replay` (default %(default)s)",
     )
     options = parser.parse_args()
     chosen = [

@@ -40,6 +40,13 @@ class Ran:
         """The run folders."""
         return [each.run for each in self.stamped if each.run is not None]
 
+    @property
+    def noise(self) -> float:
+        """By what share of it the times of its runs differ, each its median; 0 where the program prints none."""
+        from autostamp.analysis.replay_sets import noise_of
+
+        return noise_of([each.times for each in self.stamped])
+
 
 class Rounds:
     """Runs sets of a placement. `ran` has every set that was run by its number; `unsteady` whether clean results differed."""

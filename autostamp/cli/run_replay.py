@@ -181,7 +181,9 @@ class _Session:
         return trials
 
     def _learn(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Take note of what these sets cost; those are left that lie at the bar within the noise and may be run again."""
+        """Take note of what these sets cost. Left are those that lie at the bar within the noise, or whose own runs differ by
+        more than the bar admits, and that may be run again.
+        """
         from autostamp.analysis.replay_packing import NOISE, Tried
         from autostamp.analysis.replay_sets import is_within
 
@@ -196,7 +198,7 @@ class _Session:
             if not times.rounds:
                 self._note("AS8127", times.method or "the clean kernel left no time")
             at_bar = bool(times.rounds) and abs(times.ratio - self._asked.bar) <= NOISE
-            is_open = at_bar and len(ran.stamped) < self._asked.runs
+            is_open = (at_bar or self._is_noise(ran.noise)) and len(ran.stamped) < self._asked.runs
             if is_open:
                 undecided.append(trial)
             self._packing.add(Tried(trial, times.ratio, is_within(times, self._asked.bar)), is_settled=not is_open)
@@ -204,11 +206,16 @@ class _Session:
             self._note("AS8129", "two clean runs left other files")
         return undecided
 
-    def _look_at_noise(self) -> None:
-        """Say where clean runs differ by more than the bar admits: then no ratio near it means anything."""
-        noise = self._rounds.noise
-        if noise > self._asked.bar - 1.0:
-            self._note("AS8133", f"clean runs differ by {noise:.1%}, and the bar admits {self._asked.bar - 1.0:.1%}")
+    def _is_noise(self, noise: float) -> bool:
+        return noise > self._asked.bar - 1.0
+
+    def _look_at_noise(self, kept: Sequence[int]) -> None:
+        """Say where clean runs, or those of a set that is kept, differ by more than the bar admits: a ratio says little then."""
+        named = [("clean runs", self._rounds.noise)]
+        named += [(f"the runs of set {number}", self._rounds.ran[number].noise) for number in kept]
+        for name, noise in named:
+            if self._is_noise(noise):
+                self._note("AS8133", f"{name} differ by {noise:.1%}, and the bar admits {self._asked.bar - 1.0:.1%}")
 
     def _look_for_waits(self, ran: Ran) -> None:
         """A run's manifest has the sites of its set alone, so each set adds to what is known."""
@@ -242,7 +249,7 @@ class _Session:
         from autostamp.model.replay import REPLAYS_SCHEMA, Replays
 
         kept, joined = self._joined()
-        self._look_at_noise()
+        self._look_at_noise([made.number for made, _ in kept])
         out_of = {each.number for each in joined.refusals}
         sets = tuple(made for made, _ in kept if made.number not in out_of)
         missing, notes = self._missing(sets)

@@ -182,7 +182,9 @@ def _native(program: Program, number: int, folder: Path) -> Outcome:
     result = run_native(shell, folder / "RUN", program.native, program.command)
     text = log.read_text(errors="replace") if log.is_file() else ""
     sys.stderr.write(text)
-    fault = next((f"{each.code} {each.message}" for each in result.findings if each.code in _NO_RECORDS), "")
+    # Where nothing was written, whatever was found is why: AS5013 of a program whose manifest is not there, for one.
+    said = [each for each in result.findings if each.code in _NO_RECORDS or not result.was_written]
+    fault = f"{said[0].code} {said[0].message}" if said else ""
     run = folder / "RUN" if result.was_written else None
     return Outcome(result.status, _times(program, text), _digests(program), run, result.findings, fault)
 

@@ -15,6 +15,7 @@ from autostamp.hooks.native import NativeOptions
 from autostamp.hooks.replay_program import CLEAN, Program, replay, start_early
 from autostamp.model.options import InstrumentOptions, RecordOptions
 from autostamp.model.placement import PLACEMENT_SCHEMA, Form, Placement, ReplaySet, ScheduleFeatures
+from tests.cuda_drains import SIGNATURE, entry, region, write_drain
 
 FEATURES = ScheduleFeatures(1.0, {}, (1.0, 1.0), (32, 32), (0, 0), 0.0)
 
@@ -56,6 +57,16 @@ def test_a_program_without_stamps_is_a_fault(tmp_path: Path) -> None:
     found = replay(native("echo us 1", time="us ([0-9]+)"), placement(), 1, tmp_path / "set")
     assert (found.status, found.run, found.times) == (0, None, (1.0,))
     assert found.fault.startswith("AS5010")
+
+
+def test_records_that_no_manifest_explains_are_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTOSTAMP_STATE", str(tmp_path / "state"))
+    write_drain(
+        tmp_path / "left.bin", [(entry(sequence=1, slot=1), region(0, {0: [(1100, 5), (1200, 6)]}))], drained="exit"
+    )
+    found = replay(native(f'cp {tmp_path}/left.bin "$AUTOSTAMP_RUN/drain-1-0.bin"'), placement(), 1, tmp_path / "set")
+    assert (found.status, found.run) == (0, None)
+    assert found.fault.startswith(f"AS5013 no manifest of unit {SIGNATURE:08x} was found")
 
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:

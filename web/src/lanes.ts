@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Warps made ready to be drawn: disjoint pieces, what each shows, and prefix sums of each state for far views. */
 
-import { ACTIVE, PASS, type Row, type Timeline } from "./document.ts";
-import { FIRST_STALL, HELD, PASSED, type Names } from "./names.ts";
+import { ACTIVE, isDrowned, PASS, type Row, type Timeline } from "./document.ts";
+import { FIRST_DROWNED, FIRST_STALL, HELD, PASSED, type Names } from "./names.ts";
 import { above, flatten, type Pieces } from "./pieces.ts";
 
 /** All pieces of one category: `before[i]` cycles of it lie before piece i, so that any range's sum is two look-ups. */
@@ -47,7 +47,8 @@ export function laneOf(names: Names, timeline: Timeline, number: number, index: 
     for (let i = 0; i < pieces.count; i += 1) {
         const span = pieces.span[i]!;
         const state = spans.state[span];
-        category[i] = state === ACTIVE ? HELD : state === PASS ? PASSED : FIRST_STALL + lookOf(spans.instance[span]!);
+        const first = isDrowned(spans, span) ? FIRST_DROWNED : FIRST_STALL;
+        category[i] = state === ACTIVE ? HELD : state === PASS ? PASSED : first + lookOf(spans.instance[span]!);
     }
     const isIdle = !spans.start.length && !row.signals.at.length;
     return { timeline: number, index, row, offset, strip: { pieces, category, sums: sumsOf(pieces, category) }, isIdle, isPredicted };

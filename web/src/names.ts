@@ -3,13 +3,14 @@
 
 import type { Barrier, Instance, Report, Site, Timeline } from "./document.ts";
 
-/** What a piece shows: untracked time has none. A stall is FIRST_STALL plus its barrier's look. */
+/** What a piece shows: untracked time has none. A stall is FIRST_STALL plus its barrier's look, FIRST_DROWNED where it may be none. */
 export const HELD = 1;
 export const PASSED = 2;
 export const FIRST_STALL = 3;
 /** Looks of stalls; barriers beyond them share the last. */
 export const STALL_LOOKS = 8;
-export const CATEGORIES = FIRST_STALL + STALL_LOOKS;
+export const FIRST_DROWNED = FIRST_STALL + STALL_LOOKS;
+export const CATEGORIES = FIRST_DROWNED + STALL_LOOKS;
 
 export interface Look {
     /** Index of the hatching, 0 to STALL_LOOKS - 1. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What lies over the strips: labels, passes, signals, the iteration grid, the selection and the measured range. */
 
-import { ACTIVE, isDrowned, PASS } from "./document.ts";
+import { ACTIVE, PASS } from "./document.ts";
 import type { Lane } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import { above } from "./pieces.ts";
@@ -41,7 +41,6 @@ export function drawLabels(pen: Pen, names: Names, runs: readonly Run[], palette
         const name = isWork ? `iteration ${spans.visit[span]!}` : names.staged(spans.instance[span]!, spans.stage[span]!);
         const error = spans.length_error?.[span] ?? 0;
         const cycles = figure(spans.end[span]! - spans.start[span]!) + (error ? ` \u00b1 ${figure(error)}` : "");
-        if (isDrowned(spans, span)) fade(pen, place, from, to, palette);
         const room = to - from - 10;
         const choices = isShared || !isWhole ? [name] : [`${name} \u00b7 ${cycles}`, name, cycles];
         const words = choices.find((text) => pen.measureText(text).width <= room);
@@ -58,14 +57,6 @@ export function drawLabels(pen: Pen, names: Names, runs: readonly Run[], palette
         } else pen.fillStyle = palette.onRole;
         pen.fillText(words, from + 6, y + 0.5);
     }
-}
-
-/** A veil over a stall that may be none. */
-function fade(pen: Pen, place: Place, from: number, to: number, palette: Palette): void {
-    pen.globalAlpha = 0.6;
-    pen.fillStyle = palette.sheet;
-    pen.fillRect(from, place.top, to - from, place.height);
-    pen.globalAlpha = 1;
 }
 
 /** A pass is a thin line across the middle of the strip with a dot on it, open where it is long enough to see. */

@@ -21,10 +21,13 @@ export interface Inks {
     readonly pass: number;
     readonly roles: readonly number[];
     readonly joints: readonly number[];
+    /** By category from FIRST_STALL on. */
     readonly tiles: readonly Tile[];
 }
 
 const DIMMED = 0.16;
+/** What is left of the colour of a stall that may be none. */
+const DROWNED = 0.4;
 
 export function inksOf(palette: Palette, density: number, isDimmed: boolean): Inks {
     const sheet = rgb(palette.sheet);
@@ -37,7 +40,9 @@ export function inksOf(palette: Palette, density: number, isDimmed: boolean): In
         pass: pixel(ink(palette.pass)),
         roles: palette.roles.map((color) => pixel(ink(color))),
         joints: palette.roles.map((color) => pixel(ink(color, 0.62))),
-        tiles: palette.stalls.map((color, index) => tileOf(HATCHES[index]!, ink(color), ink(color, 0.26), density)),
+        tiles: [1, DROWNED].flatMap((share) =>
+            palette.stalls.map((color, index) => tileOf(HATCHES[index]!, ink(color, share), ink(color, 0.26 * share), density)),
+        ),
     };
 }
 

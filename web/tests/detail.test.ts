@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { isDense, paint, shares } from "../src/detail.ts";
 import { ACTIVE, STALL } from "../src/document.ts";
 import { cyclesBefore, laneOf, type Strip } from "../src/lanes.ts";
-import { FIRST_STALL, HELD, Names } from "../src/names.ts";
+import { FIRST_DROWNED, FIRST_STALL, HELD, Names } from "../src/names.ts";
 import { report, row, timeline } from "./build.ts";
 
 type Tuples = Parameters<typeof row>[3];
@@ -123,4 +123,21 @@ test("cycles before a moment, looked up in any ascending order", () => {
     const moments: [number, number][] = [[5, 0], [10, 0], [14, 4], [20, 10], [29, 10], [35, 15], [55, 25], [99, 30]];
     for (const [at, cycles] of moments) assert.equal(cyclesBefore(sum!, at, hint), cycles);
     for (const [at, cycles] of moments) assert.equal(cyclesBefore(sum!, at, { at: 0 }), cycles);
+});
+
+test("a stall that may be none is a kind of its own at every distance", () => {
+    // 10 cycles each, the first and the third off by 10, the second by 9; a piece takes ten columns, one, and a third of one.
+    const one = row(0, "mma", 90, [[0, 10, STALL, 1], [10, 20, STALL, 1], [20, 30, STALL, 1], [30, 90, ACTIVE, 1]]);
+    const doubtful = { ...one, spans: { ...one.spans, length_error: Int32Array.from([10, 9, 10, 0]) } };
+    const shown = timeline([doubtful]);
+    const strip = laneOf(new Names(report([shown])), shown, 0, 0, 0).strip;
+    const D = FIRST_DROWNED;
+    assert.deepEqual(columns(strip, 0, 30, 30), [...Array(10).fill(D), ...Array(10).fill(S), ...Array(10).fill(D)]);
+    assert.deepEqual(columns(strip, 0, 90, 9), [D, S, D, ...Array(6).fill(HELD)]);
+    const [near] = columns(strip, 0, 90, 3) as number[][];
+    assert.deepEqual([near![S], near![D]].map((share) => Math.round(300 * share!)), [100, 200]);
+    // Two warps as one row, as a folded role is from far away.
+    const folded: number[] = [];
+    shares([strip.sums, strip.sums], 2, { start: 0, end: 90 }, 1, { run: () => undefined, mix: (_, parts) => folded.push(parts[S]!, parts[D]!) });
+    assert.deepEqual(folded.map((share) => Math.round(90 * share)), [10, 20]);
 });

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -95,7 +97,8 @@ def command(
         variants = Variants(builder, target, StateFolder.of(os.environ))
         bound = schedule_features.weights().near_clean if limit is None else limit
         search = Search(variants, jobs=jobs, limit=bound, deadline=begin + budget, progress=say)
-        placement = search.run()
+        with _until_signal(search.stop) as was_signalled:
+            placement = search.run()
     write_placement(out, placement)
     if as_json:
         sys.stdout.buffer.write(encode(placement))
@@ -110,13 +113,36 @@ def command(
     for each in findings:
         click.echo(render(each), err=True)
     if not quiet:
-        _conclude(placement, out, budget)
+        _conclude(placement, out, "a signal" if was_signalled() else f"the budget of {budget:g} s")
     return ExitStatus.FINDINGS if any(each.code == "AS8104" for each in findings) else ExitStatus.OK
 
 
-def _conclude(placement: Placement, out: Path, budget: float) -> None:
+@contextmanager
+def _until_signal(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Let the first SIGINT or SIGTERM call `stop`; a second one does what it did before. Yields what says whether one came."""
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        restore()
+        stop()
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield lambda: bool(came)
+    finally:
+        restore()
+
+
+def _conclude(placement: Placement, out: Path, end: str) -> None:
     if not placement.complete:
-        click.echo(f"note: the budget of {budget:g} s ended the search; this is the best so far", err=True)
+        click.echo(f"note: {end} ended the search; this is the best so far", err=True)
     click.echo(f"wrote {out}; stamp a set with: autostamp run --placement {out} --set N -- ...", err=True)
 
 

@@ -96,6 +96,11 @@ class Search:
             floor=self.floor,
         )
 
+    def stop(self) -> None:
+        """End the search with what is known: nothing more is compiled, and what fails from now on says nothing of a site."""
+        self.variants.is_stopped = True
+        self.deadline = self._until = float("-inf")
+
     def _solos(self, candidates: Sequence[Candidate]) -> list[PlacedSite]:
         """Every site alone: in the usual form and, where that perturbs, in the others. A form that gives a wait's stall is
         taken before one that does not, then the one that moves least.

@@ -33,6 +33,9 @@ Sites: TypeAlias = frozenset[tuple[str, Form]]
 KEPT_S: Final = 14 * 24 * 3600
 """How long a cached variant is kept that nobody uses."""
 
+_SIGNAL_S: Final = 0.1
+"""How long the handler of a signal may take until a search is known to stop."""
+
 STAMP_SOURCES: Final = (("runtime", ".py .cuh"), ("passes", ".py"))
 """What decides which instructions a stamp becomes: part of the name under which a variant's cubin is cached."""
 
@@ -100,7 +103,8 @@ class Measured:
 class Variants:
     """Every variant of a target that was asked for, each compiled once: what `state` holds is not compiled again.
 
-    `clean` is the clean build, `compiles` counts compilations, `failures` holds the finding of each variant that did not compile.
+    `clean` is the clean build, `compiles` counts compilations, `failures` holds the finding of each variant that did not compile
+    before the search was to stop (`is_stopped`).
     """
 
     builder: Builder
@@ -108,6 +112,7 @@ class Variants:
     state: StateFolder
     compiles: int = 0
     failures: dict[Sites, AutostampError] = field(default_factory=dict)
+    is_stopped: bool = False
     _known: dict[Sites, Measured | None] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -122,6 +127,10 @@ class Variants:
             try:
                 self._known[sites] = self._measured(sites)
             except AutostampError as error:
+                # A signal that ends the search ends compilers, too: its handler has time to say so.
+                time.sleep(_SIGNAL_S)
+                if self.is_stopped:
+                    return None
                 self.failures[sites] = error
                 self._known[sites] = None
         return self._known[sites]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -93,6 +94,32 @@ __global__ void handshake(T* out) {
 template __global__ void handshake(float*);
 template __global__ void handshake(double*);
 """
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_ends_the_search_with_the_best_so_far(tmp_path, state, monkeypatch, capsys, number):
+    source = tmp_path / "handshake.cu"
+    source.write_text(KERNEL)
+    out = tmp_path / "placement.json"
+    build, built, before = CudaBuilder.build, [], signal.getsignal(number)
+
+    def signalled(self, sites):
+        built.append(sites)
+        if len(built) == 2:
+            os.kill(os.getpid(), number)  # a compiler that gets it, too, fails
+            raise AutostampError.of("AS8104", sites="s", detail="terminated")
+        return build(self, sites)
+
+    monkeypatch.setattr(CudaBuilder, "build", signalled)
+    words = ["--", "nvcc", "-arch=sm_90a", "-std=c++17", str(source)]
+    assert main(["place", "--jobs", "1", "-o", str(out), *words]) == 0
+    said = capsys.readouterr().err
+    assert "note: a signal ended the search; this is the best so far" in said
+    assert "AS8104" not in said
+    found = read_placement(out)
+    assert (len(built), len(found.sites), found.complete) == (2, 1, False)
+    assert signal.getsignal(number) is before
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")

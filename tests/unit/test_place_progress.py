@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
+import pytest
+
 from autostamp.cli import place
 
 
@@ -19,3 +24,16 @@ def test_nothing_where_quiet_was_asked_for(capsys):
     with place._progress(quiet=True) as say:
         say("k.py:10", 1, 9)
     assert capsys.readouterr().err == ""
+
+
+def test_a_second_signal_does_what_it_did_before():
+    before = signal.getsignal(signal.SIGINT)
+    stopped = []
+    with place._until_signal(lambda: stopped.append(True)) as came:
+        assert not came()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert came()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert stopped == [True]
+    assert signal.getsignal(signal.SIGINT) is before

@@ -35,7 +35,7 @@ FLASH = "flash_attn.cute"
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """One kernel. `targets` are modules to stamp of a Python case; a native one has its `source`, `flags` of nvcc and
-    `arguments` of the program.
+    `arguments` of the program. `kernel` is a pattern for the one of its instances that runs.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Replayed:
     source: str = ""
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    kernel: str = "*"
 
     @property
     def folder(self) -> str:
@@ -53,7 +54,8 @@ class Replayed:
         if not self.source:
             program = [sys.executable, "-m", "benchmarks.replayed_program", "--compile", self.name]
             return [*AUTOSTAMP, "place", *self._instrument(), "-o", str(out / "placement.json"), "--", *program]
-        return [*AUTOSTAMP, "place", "-o", str(out / "placement.json"), "--", *NVCC, *self.flags, self.source]
+        head = [*AUTOSTAMP, "place", "--kernel", self.kernel, "-o", str(out / "placement.json")]
+        return [*head, "--", *NVCC, *self.flags, self.source]
 
     def replay(self, out: Path, options: Sequence[str]) -> list[str]:
         """The command that runs and joins them."""
@@ -87,7 +89,7 @@ def cases(cutlass_include: str) -> list[Replayed]:
     ]
     seeded = (*BURSTS, "--dtype", "bf16", "--seed", "7")
     native = [
-        Replayed(f"CUDA C++ GEMM {variant}", (), f"kernels/cuda/gemm/gemm_{variant}.cu", (), seeded)
+        Replayed(f"CUDA C++ GEMM {variant}", (), f"kernels/cuda/gemm/gemm_{variant}.cu", (), seeded, "*bfloat16*")
         for variant in ("serial", "plain", "pingpong", "cooperative")
     ]
     native.append(Replayed("CUDA C++ gemm_ws", (), "kernels/cuda/gemm_ws.cu", (), BURSTS))

@@ -21,11 +21,13 @@ from autostamp.cli.selection import selection_options
 from autostamp.diagnostics import AutostampError, Diagnostic, ExitStatus, render
 
 if TYPE_CHECKING:
-    from autostamp.hooks.variants import Builder, Variants
+    from autostamp.hooks.variants import Builder, Target, Variants
     from autostamp.model.placement import Placement
 
 EVERY_S: Final = 30.0
 """Seconds between two lines of progress where there is no terminal."""
+_LONGEST: Final = 60
+"""Characters of a symbol in a note."""
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -94,6 +96,8 @@ def command(
     with closing(builder), _progress(quiet=quiet) as say:
         say("clean and stamped", 0, 2)
         target = builder.target()
+        if target.others and not quiet:
+            click.echo(_others(target), err=True)
         variants = Variants(builder, target, StateFolder.of(os.environ))
         bound = schedule_features.weights().near_clean if limit is None else limit
         search = Search(variants, jobs=jobs, limit=bound, deadline=begin + budget, progress=say)
@@ -115,6 +119,12 @@ def command(
     if not quiet:
         _conclude(placement, out, "a signal" if was_signalled() else f"the budget of {budget:g} s")
     return ExitStatus.FINDINGS if any(each.code == "AS8104" for each in findings) else ExitStatus.OK
+
+
+def _others(target: Target) -> str:
+    """Which kernels the search is not of: instances of a template have the same sites and other schedules."""
+    names = ", ".join(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..." for name in target.others)
+    return f"note: this is of {target.symbol[:_LONGEST]}; --kernel PATTERN chooses another: {names}"
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class Target:
     """What a builder builds: the kernel's symbol, its clean cubin, the sites it reaches, and its sources.
 
     `files` are the manifest's keys of the files that it was traced through, `digest` is over all of them. `toolchain`
-    compiled it.
+    compiled it. `others` are symbols of kernels that were asked for just as much.
     """
 
     symbol: str
@@ -76,6 +76,7 @@ class Target:
     files: tuple[str, ...]
     digest: str
     toolchain: str = ""
+    others: tuple[str, ...] = ()
 
 
 class Builder(Protocol):

@@ -60,7 +60,8 @@ class CudaBuilder:
                 raise AutostampError.of("AS8107", detail=_said(done))
             clean = output.read_bytes()
             ptx, manifest = self._stamped(Path(folder), None)
-        symbol, sites = self._chosen(events_of(ptx.decode(errors="replace")), manifest)
+        found = self._matching(events_of(ptx.decode(errors="replace")), manifest)
+        symbol, sites = max(found.items(), key=lambda item: len(item[1]))
         self._found = Target(
             symbol=symbol,
             clean=clean,
@@ -77,13 +78,14 @@ class CudaBuilder:
             files=tuple(sorted(file.key for file in manifest.files)),
             digest=digest_of_sources(manifest),
             toolchain=compilers.of_nvcc(self.words),
+            others=tuple(each for each in found if each != symbol),
         )
         return self._found
 
-    def _chosen(
+    def _matching(
         self, stamped: Mapping[str, frozenset[int]], manifest: Manifest
-    ) -> tuple[str, list[tuple[SourceFile, Site]]]:
-        """The kernel that the pattern names, and the sites whose stamps it holds; of several the one with most, of equals the
+    ) -> dict[str, list[tuple[SourceFile, Site]]]:
+        """The kernels that the pattern names, with the sites whose stamps each holds: the one with most is taken, of equals the
         first. `stamped` has the events of each kernel that is compiled. Raises AS8106.
         """
         table = UnitTable.of(manifest)
@@ -97,7 +99,7 @@ class CudaBuilder:
             if held and any(fnmatchcase(name, self.pattern) for name in (symbol, *_named(names, symbol))):
                 found[symbol] = held
         if found:
-            return max(found.items(), key=lambda item: len(item[1]))
+            return found
         there = ", ".join(symbol for symbol, events in stamped.items() if events) or "none"
         detail = f"no kernel that is compiled with stamps matches {self.pattern} (there are: {there})"
         hint = "Choose one with --kernel. A template needs an instance in this file."

@@ -57,7 +57,8 @@ class CuteBuilder:
             if done.returncode:
                 raise AutostampError.of("AS8107", detail=_said(done))
             manifest, cubins, toolchain = self._stamped(stamped, self.options)
-            trace = self._chosen(manifest)
+            traces = self._matching(manifest)
+            trace = max(traces, key=lambda each: len(each.instances))
             self._found = Target(
                 symbol=trace.symbol,
                 clean=_holding(_cubins(clean), trace.symbol),
@@ -65,6 +66,7 @@ class CuteBuilder:
                 files=tuple(sorted({row.file for row in trace.instances} | {trace.file})),
                 digest=digest_of_sources(manifest),
                 toolchain=toolchain,
+                others=tuple(dict.fromkeys(each.symbol for each in traces if each.symbol != trace.symbol)),
             )
             _holding(cubins, trace.symbol)
         self._pool = ServerPool(self.python, self.arguments, self._server, _environment)
@@ -124,8 +126,8 @@ class CuteBuilder:
             command, env=_environment(dump), capture_output=True, text=True, errors="replace", check=False
         )
 
-    def _chosen(self, manifest: Manifest) -> KernelTrace:
-        """The kernel that matches the pattern; of several, the one with the most stamps."""
+    def _matching(self, manifest: Manifest) -> list[KernelTrace]:
+        """The kernels that match the pattern; the one with the most stamps is taken. Raises AS8106."""
         found = [
             each
             for each in manifest.traces
@@ -135,7 +137,7 @@ class CuteBuilder:
             there = ", ".join(each.kernel for each in manifest.traces) or "none"
             detail = f"no stamped kernel matches {self.pattern} (compiled were: {there})"
             raise AutostampError.of("AS8106", detail=detail, hint="Choose one with --kernel.")
-        return max(found, key=lambda each: len(each.instances))
+        return found
 
 
 def _environment(dump: Path) -> dict[str, str]:

@@ -128,8 +128,13 @@ def test_the_kernel_is_one_that_is_compiled_and_an_instance_has_a_name(tmp_path,
     source.write_text(INSTANCES)
     words = ["nvcc", "-arch=sm_90a", "-std=c++17", str(source)]
     # Of the source's kernels `logged` reaches most sites, and the cubin does not hold it.
-    assert "9handshakeI" in CudaBuilder(words).target().symbol
-    assert "9handshakeId" in CudaBuilder(words, "*Id*").target().symbol
+    first, double = CudaBuilder(words).target(), CudaBuilder(words, "*Id*").target()
+    assert "9handshakeI" in first.symbol
+    assert "9handshakeId" in double.symbol
+    assert not double.others
+    # Both instances match, and have as many sites.
+    assert {"9handshakeIf" in each or "9handshakeId" in each for each in (first.symbol, *first.others)} == {True}
+    assert len({first.symbol, *first.others}) == 2
     with pytest.raises(AutostampError) as error:
         CudaBuilder(words, "logged").target()
     assert error.value.diagnostic.code == "AS8106"

@@ -9,6 +9,7 @@ import signal
 import pytest
 
 from autostamp.cli import place
+from autostamp.hooks.variants import Target
 
 
 def test_a_line_every_half_minute(capsys, monkeypatch):
@@ -24,6 +25,13 @@ def test_nothing_where_quiet_was_asked_for(capsys):
     with place._progress(quiet=True) as say:
         say("k.py:10", 1, 9)
     assert capsys.readouterr().err == ""
+
+
+def test_other_instances_are_named():
+    target = Target("_Z4gemmIfEv", b"", (), (), "", others=("_Z4gemmIdEv", "x" * 61))
+    assert place._others(target) == (
+        f"note: this is of _Z4gemmIfEv; --kernel PATTERN chooses another: _Z4gemmIdEv, {'x' * 57}..."
+    )
 
 
 def test_a_second_signal_does_what_it_did_before():

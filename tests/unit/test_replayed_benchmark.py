@@ -67,3 +67,12 @@ def test_an_earlier_session_is_gone_on_from(learnt: str, tmp_path: Path) -> None
     for _ in range(2):
         take_on(tmp_path)
         assert (tmp_path / "placement.json").read_text() == "learnt"
+
+
+@pytest.mark.parametrize("case", NATIVE, ids=lambda case: case.folder)
+def test_what_is_searched_for_is_the_instance_that_runs(case: Replayed) -> None:
+    words = case.place(Path("/out"))
+    pattern = words[words.index("--kernel") + 1]
+    # The gallery's kernels are templates on the type, whose name the mangled one holds.
+    assert ("bf16" in case.arguments) == (pattern == "*bfloat16*")
+    assert words[-1] == case.source

@@ -8,7 +8,7 @@ dropped records, a wait whose use may hold one of them gets no arrow.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from autostamp.analysis.counting import arrivals_per_use, number_waits
@@ -51,7 +51,7 @@ def find_dependencies(trace: Trace, latencies: Latencies, late_of: Late | None =
     """The dependencies between the warps of one CTA. `late_of` has other figures for `latencies.late`, by barrier."""
     late = late_of or (lambda _: latencies.late)
     gathered = gather(trace, latencies.late)
-    numbered, notes = _Numbering(trace, gathered, late).all()
+    numbered, notes = _Numbering(trace, gathered, late, latencies.late).all()
     found = Found()
     for one in numbered:
         pair(one, found, late(one.uses))
@@ -65,10 +65,15 @@ def find_dependencies(trace: Trace, latencies: Latencies, late_of: Late | None =
 
 
 class _Numbering:
-    """Numbers the uses of every barrier, and says where it had to guess."""
+    """Numbers the uses of every barrier, and says where it had to guess.
 
-    def __init__(self, trace: Trace, gathered: Gathered, late: Late) -> None:
+    `late` is as in `find_dependencies`, `least` what it is where all records are exact. A numbering that needs no more than this
+    is taken first: records that may be far off seldom are, and with as much time as that arrivals of the next use come in.
+    """
+
+    def __init__(self, trace: Trace, gathered: Gathered, late: Late, least: int) -> None:
         self._late = late
+        self._least = least
         self._losses = Losses(trace)
         self._labels: Mapping[int, str] = {barrier.number: barrier.label for barrier in trace.kernel.barriers}
         self._uses = gathered.uses
@@ -100,18 +105,26 @@ class _Numbering:
     def _ring(self, ring: list[Uses]) -> Iterable[Numbered]:
         until = self._losses.until(ring)
         certain = [uses for uses in ring if uses.arrivals]
-        late = max((self._late(uses) for uses in certain), default=0)
-        number = arrivals_per_use(certain, late, until, self._losses.first)
+        number, late = self._number(certain, until)
         for uses in ring:
             # Two rings may go by one declaration: then each stage is counted alone.
-            own = number or arrivals_per_use([uses], self._late(uses), until, self._losses.first)
+            own, by = (number, late) if number else self._number([uses], until)
             if not uses.arrivals:
                 yield Numbered(uses, Groups(), until)
             elif own:
-                number_waits(uses, own, self._late(uses), until)
+                number_waits(uses, own, min(by, self._late(uses)), until)
                 yield Numbered(uses, Groups(uses.arrivals, own), until)
             else:
                 yield self._by_order(uses, until)
+
+    def _number(self, ring: Sequence[Uses], until: float) -> tuple[int, int]:
+        """How many arrivals complete a use, 0 where no number fits, and by how much an arrival may be late for that."""
+        late = max((self._late(uses) for uses in ring), default=self._least)
+        for by in sorted({min(self._least, late), late}):
+            number = arrivals_per_use(ring, by, until, self._losses.first)
+            if number:
+                return number, by
+        return 0, late
 
     def _by_order(self, uses: Uses, until: float) -> Numbered:
         groups = number_in_order(uses, self._late(uses), until) if uses.key[3] < 0 else None
@@ -122,7 +135,7 @@ class _Numbering:
             uses.is_inferred = True
             times = [arrival.ends[0].cycles for arrival in uses.arrivals]
             for wait in uses.waits:
-                wait.use = bisect_right(times, wait.exit.cycles + self._late(uses)) - 1
+                wait.use = bisect_right(times, wait.exit.cycles + self._least) - 1
                 if wait.use < 0 and uses.side == "full":
                     wait.use = UNKNOWN
         return Numbered(uses, Groups(uses.arrivals, 1), until)

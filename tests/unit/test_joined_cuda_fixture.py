@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from autostamp.analysis import analyse
+from autostamp.analysis.flow import explain
 from autostamp.cli import main
 from autostamp.model.placement import site_key
 from autostamp.runtime.store import RunData, load_run
@@ -20,6 +22,7 @@ RUN = Path(__file__).parents[1] / "fixtures/runs/gemm_pingpong_joined"
 # 32 x 32 tiles of 128 x 128 over 132 CTAs: CTA 0 has tiles 0, 132, ..., 924. Two consumers take turns; K is 64 steps of 64.
 TILES, CONSUMERS, STEPS = 8, 2, 64
 OWN = TILES // CONSUMERS
+STAGES = 6
 PARTS = 8
 """Stores of a warp in a tile: of two blocks of 64 rows, 128 columns as four boxes of 32."""
 WHOLE_CTA = {"gemm_pingpong.cu:70": 1, "gemm_pingpong.cu:147": 1, "gemm_pingpong.cu:148": 1}
@@ -86,3 +89,31 @@ def test_the_summary_says_that_all_is_there_and_what_is_uncertain(capsys):
     assert lines[0] == "joined from 4 replays, each at most 1.018 of the clean time; the bar was 1.020"
     assert "  every site of the placement is covered" in lines
     assert any("arrows join records of two replays" in line for line in lines)
+
+
+def test_arrows_join_the_visits_that_the_ring_gives(run):
+    """Step p of all tiles fills stage p % 6; consumer c takes the steps of every other tile. No clock is needed to know this."""
+    sites = {
+        (file.key, site.number): place_of(site_key(file, site)) for file in run.manifest.files for site in file.sites
+    }
+    (trace,) = run.recorded
+    place = {row.number: sites[row.file, row.site] for row in trace.kernel.instances}
+    seen: Counter[str] = Counter()
+    for arrow in explain(trace, analyse(trace)).arrows:
+        wait, signal = arrow.wait, arrow.signal
+        if place[wait.instance] == "gemm_pingpong.cu:112":
+            tile, step = divmod(wait.visit, STEPS)
+            assert signal.visit == (CONSUMERS * tile + wait.warp // 4) * STEPS + step
+            assert place[signal.instance] in ("gemm_pingpong.cu:87", "gemm_pingpong.cu:88")
+        elif place[wait.instance] == "gemm_pingpong.cu:85":
+            tile, step = divmod(wait.visit - STAGES, STEPS)  # of the step before in this stage
+            released = ("gemm_pingpong.cu:119", tile // CONSUMERS * (STEPS - 1) + step)
+            last = ("gemm_pingpong.cu:132", tile // CONSUMERS)
+            assert (place[signal.instance], signal.visit) == (released if step < STEPS - 1 else last)
+            assert signal.warp // 4 == tile % CONSUMERS
+        else:
+            continue
+        assert not arrow.is_inferred
+        seen[place[wait.instance]] += 1
+    # Eight warps wait for full; the load warp finds its first six stages empty.
+    assert seen == {"gemm_pingpong.cu:112": 8 * OWN * STEPS, "gemm_pingpong.cu:85": TILES * STEPS - STAGES}

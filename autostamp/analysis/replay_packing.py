@@ -295,12 +295,12 @@ class Packing:
         trials: list[Trial] = []
         for each in kept:
             others = [site for one in kept if one is not each for site in one.trial.sites]
-            more, likely = self._lacking(each, others), each.ratio
-            for site in list(more):
-                likely += self._least(site) - floor
-                if likely > self.bar - NOISE:
-                    more.remove(site)
-                    likely -= self._least(site) - floor
+            more, room = list[Site](), self.bar - NOISE - each.ratio
+            for site in self._lacking(each, others):
+                cost = self._least(site) - floor
+                if cost <= room:
+                    more.append(site)
+                    room -= cost
             sites = self._united(each.trial.sites, more)
             if more and frozenset(sites) not in self._asked:
                 self._asked.add(frozenset(sites))

@@ -46,8 +46,18 @@ def place_of(key: str) -> str:
     return ":".join(key.split(":")[:2])
 
 
+def places(run: RunData) -> dict[int, str]:
+    """Where the call of each instance of the launch stands."""
+    sites = {
+        (file.key, site.number): place_of(site_key(file, site)) for file in run.manifest.files for site in file.sites
+    }
+    return {row.number: sites[row.file, row.site] for row in run.recorded[0].kernel.instances}
+
+
 def test_four_sets_within_the_bar_have_every_site(run):
-    assert [round(made.times.ratio, 3) for made in run.replays.sets] == [1.005, 1.006, 1.010, 1.018]
+    times = [made.times for made in run.replays.sets]
+    assert [each.ratio for each in times] == pytest.approx([each.stamped / each.clean for each in times])
+    assert all(1.0 < each.ratio <= run.replays.bar for each in times)
     assert all(made.results_equal for made in run.replays.sets)
     covered = {place_of(key) for made in run.replays.sets for key, _ in made.sites}
     assert covered == {*WHOLE_CTA, *LOAD, *CONSUMER}
@@ -56,11 +66,8 @@ def test_four_sets_within_the_bar_have_every_site(run):
 
 
 def test_the_joined_launch_is_complete(run):
-    sites = {
-        (file.key, site.number): place_of(site_key(file, site)) for file in run.manifest.files for site in file.sites
-    }
     (trace,) = run.recorded
-    place = {row.number: sites[row.file, row.site] for row in trace.kernel.instances}
+    place = places(run)
     for lane in trace.lanes:
         # A wait has two records, a signal one.
         seen = Counter((place[event.instance], event.kind) for event in lane.events)
@@ -86,6 +93,7 @@ def test_what_a_record_may_be_off_by_is_said_of_each_set_but_the_reference(run):
 def test_the_summary_says_that_all_is_there_and_what_is_uncertain(capsys):
     assert main(["summary", str(RUN)]) == 0
     lines = capsys.readouterr().out.splitlines()
+    # 186.40 of 183.16 us.
     assert lines[0] == "joined from 4 replays, each at most 1.018 of the clean time; the bar was 1.020"
     assert "  every site of the placement is covered" in lines
     assert any("arrows join records of two replays" in line for line in lines)
@@ -93,11 +101,8 @@ def test_the_summary_says_that_all_is_there_and_what_is_uncertain(capsys):
 
 def test_arrows_join_the_visits_that_the_ring_gives(run):
     """Step p of all tiles fills stage p % 6; consumer c takes the steps of every other tile. No clock is needed to know this."""
-    sites = {
-        (file.key, site.number): place_of(site_key(file, site)) for file in run.manifest.files for site in file.sites
-    }
     (trace,) = run.recorded
-    place = {row.number: sites[row.file, row.site] for row in trace.kernel.instances}
+    place = places(run)
     seen: Counter[str] = Counter()
     for arrow in explain(trace, analyse(trace)).arrows:
         wait, signal = arrow.wait, arrow.signal

@@ -13,6 +13,9 @@ from autostamp.diagnostics import AutostampError
 BEYOND: Final = 1 << 26
 """Bytes that a cursor may move past the end of its lane: 2^23 stamps of one thread in one launch."""
 
+MEMSET_PIECE: Final = 1 << 17
+"""Bytes that one cudaMemset zeroes: after a larger one kernels of the process are slower, whatever they work on (ADR 0014)."""
+
 
 class Memory(Protocol):
     """Where regions live."""
@@ -52,26 +55,33 @@ class DeviceMemory:
     def allocate(self, size: int) -> int:
         """Address of `size` zeroed bytes on the current device."""
         # cudaMalloc aligns to 256 bytes at least (CUDA C++ Programming Guide, device memory accesses): records need 8.
-        array = self._zeros(size)
+        array = self._empty(size)
         address = int(array.data.ptr)
         if not suits(address, size):
             # Of a block so much longer than the places that do not suit, one end does.
-            block = self._zeros(2 * (size + BEYOND))
+            block = self._empty(2 * (size + BEYOND))
             first = int(block.data.ptr)
             address = first if suits(first, size) else first + size + BEYOND
             array = block[address - first :][:size]
+        self._clear(array)
+        self._cupy.cuda.get_current_stream().synchronize()
         self._arrays[address] = array
         return address
 
-    def _zeros(self, size: int) -> Any:  # noqa: ANN401 - cupy has no types
+    def _empty(self, size: int) -> Any:  # noqa: ANN401 - cupy has no types
         try:
-            array = self._cupy.zeros(size, dtype=self._cupy.uint8)
+            array = self._cupy.empty(size, dtype=self._cupy.uint8)
         except MemoryError as error:
             what = f"{size >> 20} MiB of records"
             hint = "Record fewer CTAs (--block), fewer launches (--repeat) or fewer records (--capacity)."
             raise AutostampError.of("AS5020", what=what, limit=str(error), hint=hint) from error
-        self._cupy.cuda.get_current_stream().synchronize()
         return array
+
+    def _clear(self, array: Any) -> None:  # noqa: ANN401 - cupy has no types
+        stream = self._cupy.cuda.get_current_stream().ptr
+        for done in range(0, array.nbytes, MEMSET_PIECE):
+            piece = min(MEMSET_PIECE, array.nbytes - done)
+            self._cupy.cuda.runtime.memsetAsync(array.data.ptr + done, 0, piece, stream)
 
     def read(self, address: int) -> npt.NDArray[np.uint8]:
         """Copy a region to the host, after a device-wide synchronisation."""
@@ -83,7 +93,7 @@ class DeviceMemory:
         """Zero every region, so that what an earlier session recorded is not read again."""
         self._cupy.cuda.runtime.deviceSynchronize()
         for array in self._arrays.values():
-            array.fill(0)
+            self._clear(array)
         self._cupy.cuda.runtime.deviceSynchronize()
 
 

@@ -15,18 +15,25 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+_APART = 1 << 28
+
 
 class Memory:
     """Allocations by address."""
 
     def __init__(self) -> None:
         self.arrays: dict[int, np.ndarray] = {}
-        self._addresses = itertools.count(0x7F00_0000_0000, 1 << 20)
+        self._addresses = itertools.count(0x7F00_0000_0000, _APART)
 
     def add(self, array: np.ndarray) -> Array:
         address = next(self._addresses)
         self.arrays[address] = np.array(array, np.uint8)
         return Array(self, address)
+
+    def memset(self, address: int, value: int, size: int, stream: int) -> None:
+        """Part of one allocation, of which none is longer than they are apart."""
+        begin = address & -_APART
+        self.arrays[begin][address - begin :][:size] = value
 
     def view(self, address: bytes, kind: str) -> np.ndarray:
         """The array that a pointer parameter means."""
@@ -37,12 +44,10 @@ class Array:
     def __init__(self, memory: Memory, address: int) -> None:
         self._memory = memory
         self.data = SimpleNamespace(ptr=address)
+        self.nbytes = memory.arrays[address].nbytes
 
     def get(self) -> np.ndarray:
         return self._memory.arrays[self.data.ptr].copy()
-
-    def fill(self, value: int) -> None:
-        self._memory.arrays[self.data.ptr].fill(value)
 
 
 Kernel = Callable[[str, list[bytes], Memory], None]
@@ -76,7 +81,7 @@ class Pretend:
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         module = ModuleType("cupy")
         module.uint8 = np.uint8
-        module.zeros = lambda size, dtype: self.memory.add(np.zeros(size, dtype))
+        module.empty = lambda size, dtype: self.memory.add(np.full(size, 0xEE, dtype))
         module.asarray = self.memory.add
         module.RawModule = lambda path: SimpleNamespace(
             path=path, get_function=lambda symbol: Function(self, path, symbol), get_global=lambda name: name
@@ -88,6 +93,7 @@ class Pretend:
                 CUDARuntimeError=error,
                 getDeviceCount=lambda: self.devices,
                 deviceSynchronize=lambda: None,
+                memsetAsync=self.memory.memset,
                 getDevice=lambda: 0,
                 getDeviceProperties=lambda device: properties,
                 runtimeGetVersion=lambda: 13000,

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from autostamp.passes.cuda.includes import GENERATED
+
 MARKERS: Final = {
     "the C library": ("stdio.h", "stdlib.h"),
     "the host compiler": ("stddef.h", "stdarg.h"),
@@ -20,12 +22,6 @@ MARKERS: Final = {
     "pybind11": ("pybind11/pybind11.h",),
 }
 """What an include folder belongs to: it holds all of these files."""
-
-OWN: Final = frozenset(
-    f"{name}.cuh"
-    for name in ("autostamp", *(f"autostamp_{part}" for part in ("payload", "lean", "host", "drain", "forms", "unit")))
-)
-"""Our headers, wherever `autostamp instrument` wrote them: a compilation gets its own."""
 
 
 @cache
@@ -41,7 +37,7 @@ def owner(file: Path, sources: tuple[Path, ...]) -> str:
 
     A folder that holds one of the sources being compiled is never a library's, whatever else lies in it.
     """
-    if file.name in OWN:
+    if file.name in GENERATED:
         return "autostamp"
     for folder in file.parents:
         if any(folder in source.parents for source in sources):

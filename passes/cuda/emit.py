@@ -13,6 +13,7 @@ from autostamp.model import placement
 from autostamp.model.edit import Edit
 from autostamp.model.sync import Kind
 from autostamp.passes.cuda.found import Form, FoundSite, OperandKind
+from autostamp.passes.cuda.launches import Hook
 from autostamp.passes.cuda.views import views
 
 PREFIX = "AUTOSTAMP_"
@@ -171,14 +172,16 @@ def argument(offset: int, key: str, number: int, stream: str, *, is_only: bool) 
     return Edit(offset, offset, text if is_only else f" {text}", RANK_BODY)
 
 
-def prepare(start: int, stream: str) -> Edit:
+def prepare(hook: Hook, stream: str) -> Edit:
     """The host's part of a launch, as a statement before the one that launches."""
-    return Edit(start, start, f"{PREFIX}PREPARE(({one_line(stream) or 0})) ", RANK_OPEN + 1)
+    word = "LAUNCHER" if hook.is_launcher else "PREPARE"
+    return Edit(hook.start, hook.start, f"{PREFIX}{word}(({one_line(stream) or 0})) ", RANK_OPEN + 1)
 
 
-def prepare_around(start: int, end: int, stream: str, code: bytes) -> list[Edit]:
-    """The host's part of a launch, inside its grid expression."""
-    return enclosed(start, end, f"{PREFIX}PREPARE_AROUND(({one_line(stream) or 0})) ", code)
+def prepare_around(hook: Hook, stream: str, code: bytes) -> list[Edit]:
+    """The host's part of a launch, inside its grid expression; that of a launcher, around its call."""
+    word = "LAUNCHER" if hook.is_launcher else "PREPARE"
+    return enclosed(hook.start, hook.end, f"{PREFIX}{word}_AROUND(({one_line(stream) or 0})) ", code)
 
 
 def inline(offset: int, *, is_inline: bool) -> Edit:

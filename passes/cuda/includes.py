@@ -18,7 +18,10 @@ from autostamp.passes.cuda.views import Views, views
 
 GENERATED = frozenset(
     f"{name}.cuh"
-    for name in ("autostamp", *(f"autostamp_{part}" for part in ("payload", "lean", "host", "drain", "forms", "unit")))
+    for name in (
+        "autostamp",
+        *(f"autostamp_{part}" for part in ("payload", "lean", "host", "settings", "drain", "forms", "unit")),
+    )
 )
 """Files that stamping writes beside the stamped ones; they are no sources of the project."""
 

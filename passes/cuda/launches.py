@@ -33,14 +33,16 @@ class LaunchForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Where the host's part of a launch goes: before the statement [start, end), in braces where it is a bare body; or, if
-    `is_grid`, around the grid expression.
+    """Where the host's part of a launch goes: before the statement [start, end), in braces where `is_braced`; or, if
+    `is_around`, around the grid expression or the call. `is_launcher` marks a call of a function that launches, whose own text
+    may have that part.
     """
 
     start: int
     end: int
-    is_branch: bool = False
-    is_grid: bool = False
+    is_braced: bool = False
+    is_around: bool = False
+    is_launcher: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ def _hook(source: Source, node: Node | None, configuration: list[tuple[int, int]
         return hook
     if not configuration or texts[0].startswith("{") or "__VA_ARGS__" in texts[0] or len(texts) < 2:
         return None
-    return Hook(*configuration[0], is_grid=True)
+    return Hook(*configuration[0], is_around=True)
 
 
 def statement_of(source: Source, node: Node) -> Hook | None:
@@ -210,8 +212,26 @@ def statement_of(source: Source, node: Node) -> Hook | None:
         if is_list(chain, at - 1) and each.type != "case_statement" and not _is_label(above, each):
             return Hook(each.start_byte, each.end_byte)
         if above.type in _BODY_OWNERS and each.type.endswith("_statement") and each.type != "compound_statement":
-            return Hook(each.start_byte, each.end_byte, is_branch=True)
+            return Hook(each.start_byte, each.end_byte, is_braced=True)
     return None
+
+
+def _launcher(source: Source, call: Call, hook: Hook) -> Hook:
+    """The part of a launcher lasts as long as its call: a declaration must not be put in braces, nor should whole bodies be."""
+    statement = source.tree.root_node.descendant_for_byte_range(hook.start, hook.end)
+    while statement is not None and (statement.start_byte, statement.end_byte) != (hook.start, hook.end):
+        statement = statement.parent
+    if statement is not None and statement.type in ("expression_statement", "return_statement"):
+        return Hook(hook.start, hook.end, is_braced=True, is_launcher=True)
+    node = call.node
+    while (above := node.parent) is not None and above.type == "call_expression" and _is_function_of(node, above):
+        node = above
+    return Hook(node.start_byte, node.end_byte, is_around=True, is_launcher=True)
+
+
+def _is_function_of(node: Node, call: Node) -> bool:
+    """True for `launcher(k)` in `launcher(k)(arguments)`."""
+    return call.child_by_field_name("function") == node
 
 
 def _is_label(above: Node, node: Node) -> bool:
@@ -244,6 +264,8 @@ def _call(
     closed = -1 if inner is None else inner.end_byte - 1
     is_whole = source.tree.root_node.descendant_for_byte_range(call.start, call.end) is not None
     hook = statement_of(source, call.node) if is_whole and call.start == call.node.start_byte else None
+    if hook is not None and call.name not in _STREAM_ARGUMENT and call.name not in _STREAM_MEMBER:
+        hook = _launcher(source, call, hook)
     return Launch(
         path, call.start, call.end, _line(source, call.start), form, named, stream, closed,
         _count(arguments[2:]), hook, "" if function is None else function.qualified, is_device=False,

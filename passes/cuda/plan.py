@@ -340,15 +340,15 @@ class _Planner:
             each = self._files[launch.path]
             each.launches += 1
             hook = launch.hook
-            if hook.is_branch and not any((launch.path, hook) == other[:2] for other in made):
+            if hook.is_braced and not any((launch.path, hook) == other[:2] for other in made):
                 each.edits += emit.braces(hook.start, hook.end)
             if (launch.path, hook, launch.stream) in made:
                 continue
             made.add((launch.path, hook, launch.stream))
-            if hook.is_grid:
-                each.edits += emit.prepare_around(hook.start, hook.end, launch.stream, each.code)
-                continue
-            each.edits.append(emit.prepare(hook.start, launch.stream))
+            if hook.is_around:
+                each.edits += emit.prepare_around(hook, launch.stream, each.code)
+            else:
+                each.edits.append(emit.prepare(hook, launch.stream))
 
     def _definition(self, kernel: Kernel, choice: Choice | None, reached: int, chooser: Chooser) -> KernelDef:
         source = self._sources[kernel.path]

@@ -2,15 +2,7 @@
 //
 // The host side of stamps: gives launches their regions, and writes what was recorded when the program ends.
 //
-// Nothing happens unless AUTOSTAMP_RUN names a folder. What is set then (`autostamp run` sets it all):
-//   AUTOSTAMP_RUN=FOLDER               where drain files go; docs/formats/drain.md describes them
-//   AUTOSTAMP_CAPACITY=N               records a warp may write, 4096
-//   AUTOSTAMP_BLOCK=x,y,z              index of the CTA that records, 0,0,0
-//   AUTOSTAMP_BLOCK=A..B               CTAs of linear index A to B: x + grid.x * (y + grid.y * z)
-//   AUTOSTAMP_BLOCK=x,y,z;x,y,z;...    several by their indices
-//   AUTOSTAMP_LAUNCH=last|all|N        which launch of a kernel is kept, last; `all` keeps the first 64
-//   AUTOSTAMP_REPEAT=N                 with `last`, how many are kept, 1
-//   AUTOSTAMP_MEMORY=device|mapped     mapped: records go to files at once, and outlive a kill or a hang
+// Nothing happens unless AUTOSTAMP_RUN names a folder; autostamp_settings.cuh says what may be set then.
 //
 // Every program or shared library that holds stamped kernels has a runtime of its own (hence the hidden visibility): a symbol
 // or a launch is known to the CUDA runtime of its own binary only. A graph keeps the region that its capture got: replays
@@ -26,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -33,6 +26,8 @@
 #include <vector>
 
 #include <cuda_runtime.h>
+
+#include "autostamp_settings.cuh"
 
 #define AUTOSTAMP_TEXT_(x) #x
 #define AUTOSTAMP_TEXT(x) AUTOSTAMP_TEXT_(x)
@@ -43,9 +38,14 @@
 #if defined(__CUDA_ARCH__)  // a function for both sides, which launches on the host alone
 #define AUTOSTAMP_PREPARE(...)
 #define AUTOSTAMP_PREPARE_AROUND(...) ((
+#define AUTOSTAMP_LAUNCHER(...)
+#define AUTOSTAMP_LAUNCHER_AROUND(...) ((
 #else
 #define AUTOSTAMP_PREPARE(...) ::autostamp::prepare(::autostamp::this_unit, AUTOSTAMP_PLACE, __VA_ARGS__);
 #define AUTOSTAMP_PREPARE_AROUND(...) (::autostamp::prepare(::autostamp::this_unit, AUTOSTAMP_PLACE, __VA_ARGS__), (
+// A call that launches, in a block of its own or as an expression.
+#define AUTOSTAMP_LAUNCHER(...) const ::autostamp::host::Launcher autostamp_launcher(AUTOSTAMP_PLACE, __VA_ARGS__);
+#define AUTOSTAMP_LAUNCHER_AROUND(...) (::autostamp::host::Launcher(AUTOSTAMP_PLACE, __VA_ARGS__), (
 #endif
 
 // What autostamp_unit.cuh may say beyond what it must: where the manifest is, and how many kernels read their slot from the
@@ -76,21 +76,10 @@ struct Place {
   const char* function;
 };
 
-enum class Keep { last, all, one };
-
-/// The environment, read once.
-struct Settings {
-  std::string folder;
-  unsigned capacity = 4096;
-  unsigned block[3] = {0, 0, 0};  // as a slot holds it
-  unsigned ctas = 1;
-  std::vector<unsigned> listed;  // three for each CTA
-  std::string blocks;            // what was asked for, where it is several
-  Keep keep = Keep::last;
-  unsigned launch = 0, repeat = 1;
-  bool is_mapped = false;
-
-  bool is_on() const { return !folder.empty(); }
+struct Before {
+  bool operator()(const Place& a, const Place& b) const {
+    return a.line != b.line ? std::less<const char*>()(a.line, b.line) : std::less<const char*>()(a.function, b.function);
+  }
 };
 
 /// Device memory for the records of one kernel, or of one launch: a region for each CTA, one behind the other.
@@ -114,55 +103,6 @@ struct Region {
 constexpr unsigned most_launches = 64;
 constexpr std::size_t mapped_offset = 65536;  // of the region in a mapped file: a multiple of any page size
 
-/// One CTA, a range, or a list. What cannot be read is CTA 0,0,0.
-inline void read_blocks(Settings& settings, const char* text) {
-  unsigned* const to = settings.block;
-  unsigned last = 0;
-  if (std::sscanf(text, "%u..%u", &to[0], &last) == 2 && last >= to[0]) {
-    settings.ctas = to[1] = last - to[0] + 1, to[2] = block_range;
-    settings.blocks = text;
-  } else if (std::strchr(text, ';') != nullptr) {
-    for (const char* at = text; at != nullptr && *at != 0; at = std::strchr(at, ';'), at += at != nullptr) {
-      unsigned each[3] = {0, 0, 0};
-      if (std::sscanf(at, "%u,%u,%u", &each[0], &each[1], &each[2]) >= 1) settings.listed.insert(settings.listed.end(), each, each + 3);
-    }
-    settings.ctas = static_cast<unsigned>(settings.listed.size() / 3);
-    to[0] = 0, to[1] = settings.ctas, to[2] = block_list;
-    settings.blocks = text;
-  } else {
-    to[0] = 0;
-    (void)std::sscanf(text, "%u,%u,%u", &to[0], &to[1], &to[2]);
-  }
-}
-
-inline Settings read_settings() {
-  Settings settings;
-  const char* const folder = std::getenv("AUTOSTAMP_RUN");
-  if (folder == nullptr || *folder == 0) return settings;
-  settings.folder = folder;
-  if (const char* text = std::getenv("AUTOSTAMP_CAPACITY")) {
-    const unsigned long value = std::strtoul(text, nullptr, 10);
-    if (value >= 1 && value <= (1ul << 20)) settings.capacity = static_cast<unsigned>(value);
-  }
-  if (const char* text = std::getenv("AUTOSTAMP_BLOCK")) read_blocks(settings, text);
-  if (const char* text = std::getenv("AUTOSTAMP_REPEAT")) {
-    const unsigned long value = std::strtoul(text, nullptr, 10);
-    if (value >= 1 && value <= 1024) settings.repeat = static_cast<unsigned>(value);
-  }
-  if (const char* text = std::getenv("AUTOSTAMP_LAUNCH")) {
-    settings.launch = static_cast<unsigned>(std::strtoul(text, nullptr, 10));
-    settings.keep = settings.launch != 0 ? Keep::one : std::strcmp(text, "all") == 0 ? Keep::all : Keep::last;
-  }
-  const char* const memory = std::getenv("AUTOSTAMP_MEMORY");
-  settings.is_mapped = memory != nullptr && std::strcmp(memory, "mapped") == 0;
-  return settings;
-}
-
-inline const Settings& settings() {
-  static const Settings* const read = new Settings(read_settings());
-  return *read;
-}
-
 /// What launches share. Never destroyed: launches and the drain may come late in the life of a process.
 struct State {
   std::mutex mutex;
@@ -170,6 +110,7 @@ struct State {
   std::deque<Region> regions;
   std::map<std::string, Region*> by_key;
   std::map<std::string, unsigned> launches, dropped;
+  std::set<Place, Before> launchers;  // calls whose own text prepares its launches
   std::map<int, std::string> devices;
   std::map<std::string, std::vector<Slot>*> current;  // what a symbol holds, by device and unit
   std::map<std::string, cudaStream_t> current_stream;
@@ -299,10 +240,15 @@ inline void* allocate_device(std::size_t size) {
   return report("cannot allocate a region: all that was found crosses a 4 GiB boundary"), nullptr;
 }
 
+/// Bytes that one cudaMemset zeroes: after a larger one kernels of the process are slower, whatever they work on (ADR 0014).
+constexpr std::size_t memset_piece = 1 << 17;
+
 /// Zeroes a region in a stream and puts the table of listed CTAs behind it, which outlives every copy.
 inline bool clear(const Region& region, cudaStream_t stream) {
-  void* const at = reinterpret_cast<void*>(region.address);
-  if (failed(cudaMemsetAsync(at, 0, region.size, stream), "clear a region")) return false;
+  for (std::size_t done = 0; done < region.size; done += memset_piece) {
+    const std::size_t size = region.size - done < memset_piece ? region.size - done : memset_piece;
+    if (failed(cudaMemsetAsync(reinterpret_cast<void*>(region.address + done), 0, size, stream), "clear a region")) return false;
+  }
   if (table_bytes() == 0) return true;
   void* const table = reinterpret_cast<void*>(region.address + region.size);
   const void* const from = settings().listed.data();
@@ -341,7 +287,6 @@ inline Region* region_for(const std::string& key, const Launch& launch) {
     shared.regions.emplace_back();
     Region& made = shared.regions.back();
     made.device = launch.device, made.unit = launch.unit, made.slot = launch.slot, made.is_param = launch.is_param;
-    made.place = launch.place.line, made.function = launch.place.function;
     made.stream = reinterpret_cast<unsigned long long>(launch.stream);
     made.capacity = settings().capacity;
     made.size = settings().ctas * region_bytes(made.capacity);
@@ -353,6 +298,7 @@ inline Region* region_for(const std::string& key, const Launch& launch) {
     }
     found = &made;
   }
+  found->place = launch.place.line, found->function = launch.place.function;  // a launch in a launcher takes over its region
   found->launch = launch.ordinal;
   found->sequence = shared.sequence;
   found->is_captured = is_capturing(launch.stream);
@@ -445,13 +391,55 @@ inline void prepare_unit(const Unit& unit, const Place& place, cudaStream_t stre
   if (!set_symbol(unit, place, stream, device)) failed(cudaPeekAtLastError(), "set the symbol of the stamped kernels");
 }
 
-/// Prepares all units of this binary: a launch that this one's text shows may be of a kernel that another one holds.
-inline void prepare(const Place& place, cudaStream_t stream) {
+/// A call of a function that launches, as far as its name or its arguments say. Where that function's own text prepares the
+/// launch it does so better, as it knows the stream; to prepare it here as well would copy the symbol twice for every launch, and
+/// each kernel would wait for copies (ADR 0014). The first call prepares all the same: who launches is known only behind it.
+class Launcher {
+ public:
+  template <class Stream>
+  Launcher(const Place& place, Stream&& stream);
+  ~Launcher() {
+    if (settings().is_on()) innermost() = outer_;
+  }
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  /// Remembers the launchers around a launch that is prepared by itself, and takes back what they counted for it.
+  static void leave(int device) {
+    State& shared = state();
+    for (Launcher* each = innermost(); each != nullptr; each = each->outer_) {
+      shared.launchers.insert(each->place_);
+      if (!each->is_counted_) continue;
+      each->is_counted_ = false;
+      --shared.sequence;
+      for (const Unit* unit : shared.units) {
+        if (unit->has_symbols()) --shared.launches[key_of(device, *unit, -1)];
+      }
+    }
+  }
+
+ private:
+  static Launcher*& innermost() {
+    static thread_local Launcher* at = nullptr;
+    return at;
+  }
+
+  const Place place_;
+  Launcher* outer_ = nullptr;
+  bool is_counted_ = false;
+};
+
+/// Prepares all units of this binary: a launch that this one's text shows may be of a kernel that another one holds. False where
+/// nothing could be counted, or where a launcher's own text is known to prepare what it launches.
+inline bool prepare(const Place& place, cudaStream_t stream, bool is_launcher = false) {
   const Hook hook("prepare a launch");
-  if (!begin() || !hook.is_ready) return;
+  if (is_launcher && state().launchers.count(place) != 0) return false;
+  if (!begin() || !hook.is_ready) return false;
+  Launcher::leave(hook.device);
   for (const Unit* unit : state().units) {
     if (unit->has_symbols()) prepare_unit(*unit, place, stream, hook.device);
   }
+  return true;
 }
 
 /// The slot of a kernel that takes it as a parameter. Kernels that read theirs from a symbol may be launched out of sight: they
@@ -519,6 +507,14 @@ struct Eager {
 inline cudaStream_t stream_of(cudaStream_t stream) { return stream; }
 inline cudaStream_t stream_of(int) { return nullptr; }
 
+template <class Stream>
+inline Launcher::Launcher(const Place& place, Stream&& stream) : place_(place) {
+  if (!settings().is_on()) return;
+  is_counted_ = prepare(place, stream_of(stream), true);
+  outer_ = innermost();
+  innermost() = this;
+}
+
 }  // namespace host
 
 namespace {
@@ -538,7 +534,7 @@ inline Slot launch_slot(const host::Unit& unit, unsigned slot, const host::Place
 /// Sets the symbols that kernels launched next on `stream` read their slots from.
 template <class Stream>
 inline void prepare(const host::Unit&, const host::Place& place, Stream&& stream) {
-  if (host::settings().is_on()) host::prepare(place, host::stream_of(stream));
+  if (host::settings().is_on()) (void)host::prepare(place, host::stream_of(stream));
 }
 
 }  // namespace autostamp

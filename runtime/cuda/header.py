@@ -14,6 +14,7 @@ PARTS: Final = ("autostamp_payload.cuh", "autostamp_lean.cuh")
 """Parts of the device header, which includes them."""
 
 HOST_HEADER: Final = "autostamp_host.cuh"
+SETTINGS_HEADER: Final = "autostamp_settings.cuh"
 DRAIN_HEADER: Final = "autostamp_drain.cuh"
 FORMS_HEADER: Final = "autostamp_forms.cuh"
 UNIT_HEADER: Final = "autostamp_unit.cuh"
@@ -49,7 +50,7 @@ def folder() -> Path:
 
 def header_files() -> dict[str, bytes]:
     """The header files that are the same for every unit, by name."""
-    names = (DEVICE_HEADER, *PARTS, FORMS_HEADER, HOST_HEADER, DRAIN_HEADER)
+    names = (DEVICE_HEADER, *PARTS, FORMS_HEADER, HOST_HEADER, SETTINGS_HEADER, DRAIN_HEADER)
     return {name: (_FOLDER / name).read_bytes() for name in names}
 
 

@@ -314,6 +314,14 @@ def test_both_carriers(program, tmp_path):
     assert list(tmp_path.iterdir()) == [param.path]
 
 
+def test_regions_are_zeroed_by_pieces(program, tmp_path):
+    """The stand-in fills what it allocates, and speaks up at a memset of more than 128 KiB."""
+    ran = Ran(program, tmp_path, "p1 s1", AUTOSTAMP_CAPACITY="5000")
+    assert ran.said == ""
+    assert [int((each.data == 0xEE).sum()) for each in ran.regions] == [0, 0]
+    assert [each.data.size for each in ran.regions] == [64 * (64 + 5000 * 8)] * 2
+
+
 def test_nothing_happens_without_a_folder(program, tmp_path):
     ran = Ran(program, tmp_path, "p3 s2 r l", AUTOSTAMP_RUN="")
     assert (ran.status, ran.out, ran.said, ran.heads) == (0, "last error 0\nleft 0\n", "", ())
@@ -353,6 +361,34 @@ def test_one_launch(program, tmp_path):
     # Whose launch a symbol serves is known when the drain is read: each has a region.
     assert ran.launches() == [("param", 2, 4), ("symbol", 1, 2), ("symbol", 2, 4)]
     assert (ran.heads[0].keep, ran.heads[0].launch) == ("one", 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "copies", "launches"),
+    [
+        # What launches is prepared by itself: from the second time on its symbol has the right values already.
+        ("n1 n2 n3", 2, [("symbol", 3, 6)]),
+        ("N1 N2 N3", 3, [("symbol", 3, 6)]),
+        ("t1 n1 n2", 2, [("symbol", 2, 4)]),
+        ("s1 s2 s3", 1, [("symbol", 3, 6)]),
+        # Out of sight of all but the launcher: its preparation is all that there is.
+        ("o1 o2 o3", 1, [("symbol", 3, 6)]),
+        ("n1 o2 n3 o4", 5, [("symbol", 3, 6), ("symbol", 4, 8)]),
+    ],
+)
+def test_launchers(program, tmp_path, words, copies, launches):
+    ran = Ran(program, tmp_path, f"{words} c")
+    assert (ran.status, ran.out, ran.said) == (0, f"symbol copies {copies}\nleft 0\n", "")
+    assert ran.launches() == launches
+
+
+@pytest.mark.parametrize("keep", ["all", "2"])
+def test_launchers_count_a_launch_once(program, tmp_path, keep):
+    ran = Ran(program, tmp_path, "n1 N2 o3 s4 n5", AUTOSTAMP_LAUNCH=keep)
+    assert ran.launches() == [("symbol", i, 2 * i) for i in range(1, 6)]
+    places = [each.entry.function.split("(")[0] for each in ran.regions]
+    own, elsewhere = "void launch_symbol", "void launch_elsewhere"
+    assert places == [own, own, elsewhere, own, own]
 
 
 def test_another_block(program, tmp_path):

@@ -51,7 +51,7 @@ share      (stamped + in wrapper) / counted; at least 97 % in every project."""
 
 _TOKEN = re.compile(rb"AUTOSTAMP_(?:WARP_)?([A-Z]+)(\w*)")
 # Which blank each stamp brings along: one after it where it opens something, one before it where it ends something.
-_BLANK_AFTER = frozenset({b"ENTER", b"OPEN", b"AROUND", b"AFTER", b"PREPARE", b"INLINE", b"ALWAYS"})
+_BLANK_AFTER = frozenset({b"ENTER", b"OPEN", b"AROUND", b"AFTER", b"PREPARE", b"LAUNCHER", b"INLINE", b"ALWAYS"})
 _WITHOUT_ARGUMENTS = frozenset({b"OPEN", b"CLOSE", b"PARAM", b"INLINE", b"ALWAYS"})
 _SEAL = re.compile(rb"(?:\A|(?<=\n))// autostamp: stamped [^\n]*\n?\Z")
 _LISTS = re.compile(rb"\s*(?:<[^;{}()]*>)?\s*\(")

@@ -64,13 +64,15 @@ def test_what_is_blanked_is_remembered(data):
 
 @settings(max_examples=150, deadline=None)
 @given(TEXTS)
+@example(b"CHECK(a)\n#pragma unroll")
 def test_preprocessor_lines_lose_comments_only(data):
     data = data.replace(b"...", b"").replace(b"\xc3\xa9", b"").replace(b"\0", b"")
     source = parse(data)
     for directive in views(data).directives:
         line = slice(directive.start, directive.end)
         if directive.keyword == b"pragma":
-            assert not source.masked[line].strip(b" \n\r\\")
+            # A macro call before it that stands as a statement gets its `;` at the first place behind that is free.
+            assert source.masked[line].strip(b" \n\r\\") in (b"", b";")
         else:
             assert source.masked[line] == source.uncommented[line] or not source.masked[line].strip()
 

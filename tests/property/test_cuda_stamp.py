@@ -158,7 +158,7 @@ def expanded(text: bytes) -> bytes:
     text = re.sub(rb"AUTOSTAMP_OPEN\b", b"{", text)
     text = re.sub(rb"AUTOSTAMP_CLOSE\b", b"}", text)
     text = re.sub(rb"AUTOSTAMP_AROUND_END\b", b"))", text)
-    return re.sub(rb"AUTOSTAMP_(?:AROUND|AFTER|PREPARE_AROUND)(?:_AT|_PIPE|_ID)?\(", b"((,(", text)
+    return re.sub(rb"AUTOSTAMP_(?:AROUND|AFTER|PREPARE_AROUND|LAUNCHER_AROUND)(?:_AT|_PIPE|_ID)?\(", b"((,(", text)
 
 
 def is_balanced(text: bytes) -> bool:

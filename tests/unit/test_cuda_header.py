@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from autostamp.passes.cuda import emit
+from autostamp.passes.cuda import emit, includes
 from autostamp.runtime import layout
 from autostamp.runtime.cuda import header
 from autostamp.runtime.cuda.collect import LIMIT
@@ -193,3 +193,7 @@ def test_host_compilers_see_the_original(tmp_path, flags):
         texts.append(done.stdout.split())
     assert texts[0] == texts[1]
     assert texts[0] == ORIGINAL.split()
+
+
+def test_what_stamping_writes_beside_the_files_is_no_source_of_theirs():
+    assert {*header.header_files(), header.UNIT_HEADER} == includes.GENERATED

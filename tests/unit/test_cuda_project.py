@@ -26,7 +26,9 @@ MEET = (
     " return n; }\n"
 )
 CALLER = "__global__ void call(int* out) { out[0] = meet(3); }\nvoid run(int* out) { call<<<1, 32>>>(out); }\n"
-GENERATED = {f"autostamp{part}.cuh" for part in ("", "_payload", "_lean", "_host", "_drain", "_forms", "_unit")}
+GENERATED = {
+    f"autostamp{part}.cuh" for part in ("", "_payload", "_lean", "_host", "_settings", "_drain", "_forms", "_unit")
+}
 PYTHON = "import cutlass.cute as cute\n\n\ndef meet(bar):\n    bar.arrive_and_wait()\n"
 
 

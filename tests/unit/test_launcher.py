@@ -165,6 +165,7 @@ def test_device_code_is_compiled_from_stamped_copies(bench):
         "autostamp_host.cuh",
         "autostamp_lean.cuh",
         "autostamp_payload.cuh",
+        "autostamp_settings.cuh",
         "autostamp_unit.cuh",
     }
     # Wrappers of one instruction are not stamped: their callers are. They are copied under their own names.

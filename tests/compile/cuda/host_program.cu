@@ -36,6 +36,21 @@ void launch_symbol(int pairs, int threads, cudaStream_t stream) {
   symbol<<<2, threads, 0, stream>>>(pairs, 0x1001u, 1);
 }
 
+// Launchers: of what is prepared by itself, one more around it, and of a kernel that is launched out of sight.
+void launch_out_of_sight(int pairs, cudaStream_t stream) { symbol<<<2, 64, 0, stream>>>(pairs, 0x1001u, 1); }
+void launch_within(int pairs, cudaStream_t stream) {
+  AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((0)) launch_symbol(pairs, 64, stream); AUTOSTAMP_CLOSE
+}
+int launch_further_within(int pairs, cudaStream_t stream) {
+  const int launched = AUTOSTAMP_LAUNCHER_AROUND((0)) (launch_within(pairs, stream), 1) AUTOSTAMP_AROUND_END;
+  return launched;
+}
+void launch_elsewhere(int pairs, cudaStream_t stream) {
+  AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((stream)) launch_out_of_sight(pairs, stream); AUTOSTAMP_CLOSE
+}
+
+extern "C" __attribute__((weak)) unsigned stand_in_symbol_copies();
+
 int main(int count, char** words) {
   cudaStream_t streams[2];
   for (cudaStream_t& stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -50,6 +65,10 @@ int main(int count, char** words) {
       case 'P': launch_param(number, 96, stream); break;
       case 's': launch_symbol(number, 64, stream); break;
       case 'S': launch_symbol(number, 96, stream); break;
+      case 'n': launch_within(number, stream); break;
+      case 'N': (void)launch_further_within(number, stream); break;
+      case 'o': launch_elsewhere(number, stream); break;
+      case 'c': std::printf("symbol copies %u\n", stand_in_symbol_copies()); break;
       case 'd': CHECK(cudaSetDevice(number)); break;
       case 't': stream = number == 0 ? nullptr : streams[number - 1]; break;
       case 'b': CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); break;

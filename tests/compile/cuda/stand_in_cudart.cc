@@ -42,6 +42,7 @@ Stream* capturing = nullptr;
 std::map<const void*, std::string> kernels;
 std::map<const void*, std::map<int, std::vector<char>>> symbols;
 std::set<Stream*> streams;
+unsigned symbol_copies = 0;
 dim3 grid, block;
 cudaStream_t configured_stream;
 
@@ -230,6 +231,7 @@ cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* at, int value, std::size_t size, cudaStream_t stream) {
+  if (size > 1 << 17) std::fprintf(stderr, "a memset of %zu bytes\n", size);  // docs/adr/0014
   return enqueue(stream, [=] { std::memset(at, value, size); });
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind, cudaStream_t stream) {
@@ -238,8 +240,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMe
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t size, std::size_t offset, cudaMemcpyKind, cudaStream_t stream) {
   if (symbols.count(symbol) == 0) return result(cudaErrorInvalidSymbol);
   const int on = device;
+  ++symbol_copies;
   return enqueue(stream, [=] { std::memcpy(symbols[symbol][on].data() + offset, from, size); });
 }
+unsigned stand_in_symbol_copies() { return symbol_copies; }
 cudaError_t cudaGetSymbolAddress(void** at, const void* symbol) {
   if (symbols.count(symbol) == 0) return result(cudaErrorInvalidSymbol);
   return *at = symbols[symbol][device].data(), cudaSuccess;

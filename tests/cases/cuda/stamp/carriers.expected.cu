@@ -55,5 +55,5 @@ void host(int* out, float* floats, cudaStream_t stream) {
   cudaLaunchConfig_t config{};
   cudaLaunchKernelEx(&config, typed<int>, out, 3 AUTOSTAMP_ARG(KEY,11,(config.stream)));
   run(out, stream);
-  AUTOSTAMP_PREPARE((0)) ask(by_array, out);
+  AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((0)) ask(by_array, out); AUTOSTAMP_CLOSE
 }

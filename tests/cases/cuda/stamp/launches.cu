@@ -1,4 +1,5 @@
-// Launches of a kernel with the symbol: the host's part comes before the statement that launches.
+// Launches of a kernel with the symbol: the host's part comes before the statement that launches. Calls of what launches in its
+// turn have theirs until they are over.
 #include <cstdio>
 #include <functional>
 
@@ -16,6 +17,16 @@ extern "C" __global__ void work(int* out) { __syncthreads(); out[0] = 2; }
 __global__ void other(int* out) { out[0] = 3; }
 
 cudaStream_t next_stream(int& at);
+using Kernel = void (*)(int*);
+struct Launched {
+  int operator()(int*) const { return 0; }
+  bool operator!=(cudaError_t) const { return false; }
+  operator cudaError_t() const { return cudaSuccess; }
+};
+Launched with_kernel(Kernel, cudaStream_t);
+struct Configuration {
+  Launched with_kernel(Kernel, int*);
+};
 struct Context {
   cudaStream_t get_stream() const { return nullptr; }
 };
@@ -46,5 +57,12 @@ cudaError_t host(int* out, cudaStream_t stream, const Context& context, bool is_
   cudaError_t status = cudaLaunchKernelEx(&config, work, out);
   LAUNCH(work, 1, 32, stream, out);
   CONFIGURED(work, 1, 32)(out);
+  with_kernel(work, stream);
+  if (is_first) with_kernel(&work, stream);
+  Configuration configuration;
+  const auto launched = configuration.with_kernel(work, out);
+  if (with_kernel(work, stream) != cudaSuccess || n > 3) { work<<<1, 32>>>(out); }
+  auto chained = with_kernel(work, stream)(out);
+  CHECK(with_kernel(work, stream));
   return status == cudaSuccess ? cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(&work), arguments) : status;
 }

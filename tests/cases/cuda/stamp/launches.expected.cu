@@ -1,6 +1,7 @@
 #include "autostamp.cuh"
 #line 1
-// Launches of a kernel with the symbol: the host's part comes before the statement that launches.
+// Launches of a kernel with the symbol: the host's part comes before the statement that launches. Calls of what launches in its
+// turn have theirs until they are over.
 #include <cstdio>
 #include <functional>
 
@@ -18,6 +19,16 @@ extern "C" __global__ void work(int* out) { AUTOSTAMP_BIND(KEY,1) AUTOSTAMP_WARP
 __global__ void other(int* out) { out[0] = 3; }
 
 cudaStream_t next_stream(int& at);
+using Kernel = void (*)(int*);
+struct Launched {
+  int operator()(int*) const { return 0; }
+  bool operator!=(cudaError_t) const { return false; }
+  operator cudaError_t() const { return cudaSuccess; }
+};
+Launched with_kernel(Kernel, cudaStream_t);
+struct Configuration {
+  Launched with_kernel(Kernel, int*);
+};
 struct Context {
   cudaStream_t get_stream() const { return nullptr; }
 };
@@ -46,7 +57,14 @@ cudaError_t host(int* out, cudaStream_t stream, const Context& context, bool is_
   AUTOSTAMP_PREPARE((0)) CHECK(cudaLaunchCooperativeKernel(work, 1, 32, arguments));
   cudaLaunchConfig_t config{};
   AUTOSTAMP_PREPARE((config.stream)) cudaError_t status = cudaLaunchKernelEx(&config, work, out);
-  AUTOSTAMP_PREPARE((0)) LAUNCH(work, 1, 32, stream, out);
-  AUTOSTAMP_PREPARE((0)) CONFIGURED(work, 1, 32)(out);
+  AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((0)) LAUNCH(work, 1, 32, stream, out); AUTOSTAMP_CLOSE
+  AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((0)) CONFIGURED(work, 1, 32)(out); AUTOSTAMP_CLOSE
+  AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((0)) with_kernel(work, stream); AUTOSTAMP_CLOSE
+  if (is_first) AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((0)) with_kernel(&work, stream); AUTOSTAMP_CLOSE
+  Configuration configuration;
+  const auto launched = AUTOSTAMP_LAUNCHER_AROUND((0)) configuration.with_kernel(work, out) AUTOSTAMP_AROUND_END;
+  if (AUTOSTAMP_LAUNCHER_AROUND((0)) with_kernel(work, stream) AUTOSTAMP_AROUND_END != cudaSuccess || n > 3) { AUTOSTAMP_PREPARE((0)) work<<<1, 32>>>(out); }
+  auto chained = AUTOSTAMP_LAUNCHER_AROUND((0)) with_kernel(work, stream)(out) AUTOSTAMP_AROUND_END;
+  AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((0)) CHECK(with_kernel(work, stream)); AUTOSTAMP_CLOSE
   AUTOSTAMP_PREPARE((config.stream)) return status == cudaSuccess ? cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(&work), arguments) : status;
 }

@@ -204,14 +204,13 @@ def test_the_shipped_weights_are_those_that_the_pairs_give():
 def test_the_pairs_of_cuda_cpp_are_as_the_documents_say():
     cases = json.loads(benchmark.CUDA.read_text())["cases"]
     pairs = [pair for case in cases for pair in case["pairs"]]
-    assert len(pairs) == 103
+    assert len(pairs) == 95
     # No stamp moved the order or a wait, a register or a spill: what the distance has of them is the trip.
     assert all(pair[part] == 0 for pair in pairs for part in ("order", "shift", "unroll", "registers", "spills"))
     wrong = [pair for pair in pairs if (pair["trip"] * weights().trip > 0.03) != (pair["ratio"] > 1.03)]
-    assert len(wrong) == 63
+    assert len(wrong) == 58
     for case in cases:
         ratios = [pair["ratio"] for pair in case["pairs"]]
         if len(ratios) >= benchmark.FEW:
             distances = [benchmark.parts_of(pair).distance(weights()) for pair in case["pairs"]]
-            # CUTLASS's sets differ from run to run by more than from one to the other: no order is to be seen there.
-            assert (inversions(distances, ratios) > 0) == ("CUTLASS" not in case["kernel"])
+            assert inversions(distances, ratios) > 0

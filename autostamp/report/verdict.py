@@ -56,7 +56,7 @@ def verdict(
 ) -> Verdict:
     """The verdict on one timeline. `notes` are loud ones that stand before the flow's; lines that do not fit are counted.
 
-    `launches` are lines on several launches, for the sentences alone. `caveat` is put behind the headline, in parentheses.
+    `launches` are lines on several launches, for the sentences alone. `caveat` is for the headline.
     """
     mhz = clock_mhz(timeline, facts or MachineFacts())
     words = Words(places_of(manifest, timeline.trace), barriers_of(manifest, timeline.trace), mhz)
@@ -67,7 +67,7 @@ def verdict(
     loud = [f"note: {note}" for note in said[:_MOST_NOTES]]
     if len(said) > _MOST_NOTES:
         loud.append(f"note: and {count_of(len(said) - _MOST_NOTES, 'more note')}")
-    head = headline(timeline, flow, words) + (f" ({caveat})" if caveat else "")
+    head = headline(timeline, flow, words, caveat)
     room = MOST_LINES - len(wrapped(head))
     last = [line for note in loud for line in wrapped(note)][:room]
     lines = [line for section in sections for line in wrapped(section)]

@@ -24,12 +24,15 @@ _OF_BARRIER = {
 }
 
 
-def headline(timeline: Timeline, flow: Flow, words: Words) -> str:
-    """One line: the binding role or barrier with its share, who waits because of it, and the period."""
-    parts = [_binding(timeline, flow, words)]
+def headline(timeline: Timeline, flow: Flow, words: Words, caveat: str = "") -> str:
+    """One line: the binding role or barrier with its share, who waits because of it, the period, and `caveat` in parentheses.
+
+    A caveat says that waits were not recorded: their time is taken for work, so what binds may be one of them and not the role.
+    """
+    parts = [_binding(timeline, flow, words, ", or a wait in it that was not recorded," if caveat else "")]
     if flow.steady is not None:
         parts.append(f"{words.length(flow.steady.period.median)} an iteration")
-    return "; ".join(part for part in parts if part)
+    return "; ".join(part for part in parts if part) + (f" ({caveat})" if caveat else "")
 
 
 def path_lines(flow: Flow, words: Words) -> Iterator[str]:
@@ -68,7 +71,7 @@ def _kinds(path: CriticalPath) -> Counter[PathKind]:
     return kinds
 
 
-def _binding(timeline: Timeline, flow: Flow, words: Words) -> str:
+def _binding(timeline: Timeline, flow: Flow, words: Words, doubt: str) -> str:
     path = flow.path
     if path is None or not (path.by_role or path.by_barrier):
         return _without_path(timeline, flow, words)
@@ -88,7 +91,7 @@ def _binding(timeline: Timeline, flow: Flow, words: Words) -> str:
         who = f"; {held.role} waits for {words.barrier(held.barrier, held.side)}"
     elif own is not None:
         who = f"; it waits most for {words.barrier(own.barrier, own.side)}"
-    return f"{role} is the constraint: {_percent(share)} of the critical path{who}"
+    return f"{role}{doubt} is the constraint: {_percent(share)} of the critical path{who}"
 
 
 def _without_path(timeline: Timeline, flow: Flow, words: Words) -> str:

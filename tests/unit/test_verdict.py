@@ -40,6 +40,13 @@ def test_the_headline_names_role_barrier_and_period():
     )
 
 
+def test_a_role_with_waits_that_were_not_recorded_is_not_called_the_constraint_for_sure():
+    assert ring_verdict(caveat="2 waits not recorded").headline == (
+        "mma, or a wait in it that was not recorded, is the constraint: 100% of the critical path; load waits for K empty; "
+        "30 cycles an iteration (2 waits not recorded)"
+    )
+
+
 def test_without_a_clock_there_are_no_nanoseconds():
     assert " ns" not in ring_verdict().text
     assert ring_verdict().headline.endswith("; 30 cycles an iteration")
@@ -106,6 +113,9 @@ def test_a_path_of_transfers_names_the_barrier_and_who_waits():
         "K full is the constraint: 75% of the critical path is bytes or instructions in flight; mma waits for it;"
     )
     assert line(found, "  of it") == "  of it 25.0% active, 75.0% in flight"
+    # A barrier's share is of stalls that were recorded.
+    doubted = ring_verdict(replace(ring_flow(), path=path), caveat="1 wait not recorded").headline
+    assert doubted == f"{found.headline} (1 wait not recorded)"
 
 
 def test_what_is_unexplained_is_said_with_its_reason():

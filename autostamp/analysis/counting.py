@@ -27,7 +27,7 @@ MOST: Final = 256
 GRANTED: Final = -1
 """The use of a wait that a fresh barrier lets pass."""
 
-_FREE: Final = frozenset({"empty", "mbarrier"})
+FREE: Final = frozenset({"empty", "mbarrier"})
 """Sides on which a wait may be for the phase before the first."""
 
 _SAMPLE: Final = 64
@@ -119,23 +119,26 @@ class _Table:
         return bool(len(waited)) and len(waited) == waited[-1] + 1
 
 
-def arrivals_per_use(ring: Sequence[Uses], late: int, until: float, first_loss: float = inf) -> int:
+def arrivals_per_use(
+    ring: Sequence[Uses], late: int, until: float, first_loss: float = inf, *, is_whole: bool = False
+) -> int:
     """How many arrivals complete a use, on every stage of one side of a ring; 0: no number fits the waits that ended by `until`.
 
     `first_loss`: from here on waits may be missing. Where uses went unwaited (a skipped tile), the greatest number that no
-    wait contradicts.
+    wait contradicts; with `is_whole`, none.
     """
-    tables = [(_Table.of(uses, late, until), uses.side in _FREE) for uses in ring]
+    tables = [(_Table.of(uses, late, until), uses.side in FREE) for uses in ring]
     tables = [(table, is_free) for table, is_free in tables if len(table.order)]
     # A consumer's wait that nobody arrived for is granted only if nothing else can be (the first of an order of groups).
     for may_grant, rest in product((False, True), _Rest):
-        found = _least([(table, is_free or may_grant) for table, is_free in tables], rest, first_loss)
-        if found:
+        found, is_covered = _least([(table, is_free or may_grant) for table, is_free in tables], rest, first_loss)
+        if found and (is_covered or not is_whole):
             return found
     return 0
 
 
-def _least(tables: Sequence[tuple[_Table, bool]], rest: _Rest, first_loss: float) -> int:
+def _least(tables: Sequence[tuple[_Table, bool]], rest: _Rest, first_loss: float) -> tuple[int, bool]:
+    """A number, and whether every use was waited for with it."""
     samples = [(table.sample(), is_free) for table, is_free in tables]
     shown = [table for table, _ in tables if table.shows_uses(first_loss)]
     most = max((int(table.most.max()) for table, _ in tables), default=1)
@@ -146,9 +149,9 @@ def _least(tables: Sequence[tuple[_Table, bool]], rest: _Rest, first_loss: float
                 break
         else:
             if shown and all(table.covers(number, first_loss) for table in shown):
-                return number
+                return number, True
             unwaited = number
-    return unwaited
+    return unwaited, False
 
 
 def number_waits(uses: Uses, number: int, late: int, until: float) -> None:

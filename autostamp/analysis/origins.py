@@ -71,8 +71,9 @@ class Origins:
                 f"{between:,} of {len(kept):,} arrows join records of two replays; of all, {uncertain:,} may start at another "
                 "arrival: the errors of their ends are larger than what decides it"
             )
-        if len(kept) < len(arrows):
-            notes.append(f"{len(arrows) - len(kept):,} arrows are left out: their arrivals came after the waits' ends")
+        if left := len(arrows) - len(kept):
+            which = f"{left:,} arrows are left out: their arrivals" if left > 1 else "1 arrow is left out: its arrival"
+            notes.append(f"{which} came after the wait's end")
         return replace(found, arrows=kept, notes=tuple(notes))
 
     def _marked(self, arrow: Arrow) -> Arrow:

@@ -479,3 +479,27 @@ def test_any_number_of_arrivals_up_to_32_warps_is_found():
         pipeline = Pipeline(2, 1, warps, 6, Form.PLAIN, timing=Timing(hand_off=(1, 4)))
         arrows = find_dependencies(pipeline.run()[0], pipeline.latencies).arrows
         assert {len(arrow.others) + 1 for arrow in arrows if arrow.side == "empty"} == {warps}
+
+
+def displaced(*releases: int) -> Trace:
+    """Acquires end at 0 (a fresh stage), 100, 200 and 300, as the true releases are at 95, 195 and 295."""
+    kernel = plain_ring(stages=1)
+    producer = [(at, event) for end in (0, 100, 200, 300) for at, event in ((end, 1), (end, 2), (end + 1, 3))]
+    return trace_of(kernel, lane(kernel, 0, *producer), lane(kernel, 1, *((at, 6) for at in releases)))
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        (125, 175, 355),  # after the exits that they allowed by 25 and 55, and one too early
+        (95, 205, 399),  # nearly as late as the next
+        (60, 120, 220),  # all too early
+    ],
+)
+def test_records_that_may_be_far_off_are_counted_by_the_least_contradiction(releases):
+    """Taking all that came within the 500 cycles that they may be off by, each acquire would have the release after its own."""
+    found = find_dependencies(displaced(*releases), AT_ONCE, lambda _: 500)
+    ends = [(arrow.signal.cycles, arrow.wait.cycles) for arrow in found.arrows]
+    assert ends == list(zip(releases, (100, 200, 300), strict=True))
+    assert found.granted == {(0, 1, 0)}
+    assert found.notes == ()

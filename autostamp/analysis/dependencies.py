@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from autostamp.analysis import sequences
 from autostamp.analysis.counting import arrivals_per_use, number_waits
 from autostamp.analysis.in_order import number_in_order
 from autostamp.analysis.latencies import Latencies
@@ -85,6 +86,7 @@ class _Numbering:
         self._least = least
         self._losses = Losses(trace)
         self._labels: Mapping[int, str] = {barrier.number: barrier.label for barrier in trace.kernel.barriers}
+        self._sequences = {barrier.number for barrier in trace.kernel.barriers if barrier.type in sequences.TYPES}
         self._uses = gathered.uses
         self._notes: dict[str, None] = {}
 
@@ -92,7 +94,9 @@ class _Numbering:
         rings: dict[tuple[int, str], list[Uses]] = {}
         numbered: list[Numbered] = []
         for uses in self._uses.values():
-            if uses.key[0] in ("id", "declared"):
+            if uses.barriers <= self._sequences and (turns := self._sequence(uses)):
+                numbered.append(turns)
+            elif uses.key[0] in ("id", "declared"):
                 numbered.append(self._meeting(uses))
             elif uses.key[3] < 0 and uses.depth > 1:
                 numbered.append(self._by_order(uses, self._losses.until([uses])))
@@ -101,6 +105,15 @@ class _Numbering:
         for ring in rings.values():
             numbered += self._ring(ring)
         return numbered, tuple(self._notes)
+
+    def _sequence(self, uses: Uses) -> Numbered | None:
+        until = self._losses.until([uses])
+        late = self._late(uses)
+        for by in sorted({min(self._least, late), late}):
+            groups = sequences.number_in_sequence(uses, by, until)
+            if groups is not None:
+                return Numbered(uses, Groups(listed=groups), until)
+        return None
 
     def _meeting(self, uses: Uses) -> Numbered:
         until = self._losses.until([uses])
@@ -138,7 +151,10 @@ class _Numbering:
             for wait, use in chain.from_iterable(found.uses):
                 wait.use = use
             return found.number
-        return next(filter(None, (self._counted(ring, by, until) for by in (least, late) if late > least)), 0)
+        for by in (least, late) if late > least else ():
+            if number := self._counted(ring, by, until):
+                return number
+        return 0
 
     def _counted(self, ring: Sequence[Uses], late: int, until: float, *, is_whole: bool = False) -> int:
         number = arrivals_per_use(ring, late, until, self._losses.first, is_whole=is_whole)

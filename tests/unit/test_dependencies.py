@@ -474,6 +474,47 @@ def test_groups_that_take_turns_by_an_order_of_barriers():
     assert find_dependencies(trace, AT_ONCE).granted == {(0, 1, 0)}
 
 
+def test_turns_at_two_stages_that_no_record_names():
+    """CUTLASS's OrderedSequenceBarrier: turns at the main loop and at the epilogue, the first group's first ones free.
+
+    Group 0 works 1-30 and 32-60, then 71-100 and 112-; group 1 works 31-70, its epilogue 72-110, then 112-.
+    """
+    kernel = kernel_trace(
+        (
+            wait_row(1, 1, 2, side="mbarrier"),
+            signal_row(2, 3, side="mbarrier"),
+            wait_row(3, 4, 5, side="mbarrier"),
+            signal_row(4, 6, side="mbarrier"),
+        ),
+        (Barrier(1, "order", "OrderedSequenceBarrier", 0, True),),
+    )
+    first = ((0, 1), (1, 2), (30, 3), (31, 4), (32, 5), (60, 6), (61, 1), (71, 2), (100, 3), (101, 4), (112, 5))
+    second = ((0, 1), (31, 2), (70, 3), (71, 4), (72, 5), (110, 6), (111, 1), (112, 2))
+    trace = trace_of(kernel, lane(kernel, 0, *first), lane(kernel, 1, *second))
+    assert pairs(trace) == {
+        ((0, 30), (1, 31)),
+        ((0, 60), (1, 72)),
+        ((1, 70), (0, 71)),
+        ((1, 110), (0, 112)),
+        ((0, 100), (1, 112)),
+    }
+    assert find_dependencies(trace, AT_ONCE).granted == {(0, 1, 0), (0, 3, 0)}
+
+
+def test_turns_of_whole_warpgroups():
+    """The last of a group's four warps to arrive lets the other group in, and the group never itself."""
+    kernel = kernel_trace(
+        (wait_row(1, 1, 2, side="mbarrier"), signal_row(2, 3, side="mbarrier")),
+        (Barrier(1, "order", "OrderedSequenceBarrier", 0, True),),
+    )
+    first = [lane(kernel, warp, (0, 1), (1, 2), (30 + warp, 3), (50, 1), (81, 2)) for warp in range(4)]
+    second = [lane(kernel, warp, (0, 1), (34, 2), (80 - warp, 3)) for warp in range(4, 8)]
+    assert pairs(trace_of(kernel, *first, *second)) == {
+        *(((3, 33), (warp, 34)) for warp in range(4, 8)),
+        *(((4, 76), (warp, 81)) for warp in range(4)),
+    }
+
+
 def test_any_number_of_arrivals_up_to_32_warps_is_found():
     for warps in (3, 7, 31):
         pipeline = Pipeline(2, 1, warps, 6, Form.PLAIN, timing=Timing(hand_off=(1, 4)))

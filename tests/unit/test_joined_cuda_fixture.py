@@ -116,9 +116,17 @@ def test_arrows_join_the_visits_that_the_ring_gives(run):
             last = ("gemm_pingpong.cu:132", tile // CONSUMERS)
             assert (place[signal.instance], signal.visit) == (released if step < STEPS - 1 else last)
             assert signal.warp // 4 == tile % CONSUMERS
+        elif place[wait.instance] == "gemm_pingpong.cu:109":
+            # The turn of a tile comes from the consumer of the tile before.
+            assert place[signal.instance] == "gemm_pingpong.cu:128"
+            assert (signal.warp // 4, signal.visit) == (1 - wait.warp // 4, wait.visit - 1 + wait.warp // 4)
         else:
             continue
         assert not arrow.is_inferred
         seen[place[wait.instance]] += 1
     # Eight warps wait for full; the load warp finds its first six stages empty.
-    assert seen == {"gemm_pingpong.cu:112": 8 * OWN * STEPS, "gemm_pingpong.cu:85": TILES * STEPS - STAGES}
+    assert seen == {
+        "gemm_pingpong.cu:112": 8 * OWN * STEPS,
+        "gemm_pingpong.cu:85": TILES * STEPS - STAGES,
+        "gemm_pingpong.cu:109": 4 * (TILES - 1),
+    }

@@ -12,6 +12,7 @@ import click
 from autostamp.cli.options import json_option, no_color_option
 from autostamp.cli.traces import run_argument, select, trace_option
 from autostamp.diagnostics import ExitStatus, render
+from autostamp.report.verdict_words import kernel_name
 
 if TYPE_CHECKING:
     from autostamp.model.timeline import Timeline
@@ -57,7 +58,7 @@ def command(run: Path, output: Path | None, trace: int | None, as_json: bool) ->
 def _as_text(trace: Trace, timeline: Timeline) -> str:
     role = max((len(warp.role) for warp in timeline.warps), default=0)
     launch = f", launch {trace.launch}" if trace.launch else ""
-    heading = f"{trace.kernel.kernel} (kernel trace {trace.kernel.number}), CTA {trace.block}{launch}"
+    heading = f"{kernel_name(trace.kernel.kernel)} (kernel trace {trace.kernel.number}), CTA {trace.block}{launch}"
     lines = [heading, "  ".join([f"{'role':<{max(role, 4)}}", *(f"{name:>10}" for name in _COLUMNS)])]
     for lane, warp in zip(trace.lanes, timeline.warps, strict=True):
         cells = (lane.warp, lane.smid, len(lane.events), lane.lost, warp.span)

@@ -8,6 +8,7 @@ from typing import Final
 
 from autostamp.model.comparison import Figure, RoleFigures
 from autostamp.model.timeline import Timeline
+from autostamp.report.verdict_words import kernel_name
 
 _CTA_HEADINGS: Final = ("launch", "CTA", "SM", "wave", "starts", "±", "cycles", "lost")
 _ROLE_HEADINGS: Final = ("role", "span", "stall", "passed", "active", "untracked")
@@ -21,7 +22,10 @@ def ctas_text(timelines: Sequence[Timeline], roles: Sequence[RoleFigures], top: 
     launches = len({timeline.launch for timeline in timelines})
     ordered = sorted(timelines, key=lambda timeline: (timeline.launch, timeline.offset, timeline.block))
     count = f"{len(ordered)} CTAs" if launches == 1 else f"{len(ordered)} CTAs in {launches} launches"
-    lines = [f"{count} of {timelines[0].kernel} were recorded" + (f"; the first {top}:" if len(ordered) > top else ":")]
+    lines = [
+        f"{count} of {kernel_name(timelines[0].kernel)} were recorded"
+        + (f"; the first {top}:" if len(ordered) > top else ":")
+    ]
     lines += _table([_CTA_HEADINGS, *(_cta_row(timeline) for timeline in ordered[:top])])
     lines += ["", f"roles (warp-cycles a CTA{', median [least - most] over launches' if launches > 1 else ''})"]
     lines += _table([_ROLE_HEADINGS, *(_role_row(role) for role in roles)])

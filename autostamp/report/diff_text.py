@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from autostamp.model.comparison import Change, Comparison, Figure, Growth, SitePlace
+from autostamp.report.verdict_words import kernel_name
 
 SCHEMA_VERSION: Final = 1
 """Raised when a key is renamed, removed or changes its meaning; added keys leave it."""
@@ -24,7 +25,7 @@ def as_text(of: Comparison, runs: tuple[str, str], top: int = 10) -> str:
         f"{letter} = {run} ({_counted(count, 'launch', 'launches')})"
         for letter, run, count in zip("AB", runs, of.launches, strict=True)
     ]
-    lines = [f"{of.kernel}: {', '.join(named)}, {_counted(of.blocks, 'CTA', 'CTAs')}"]
+    lines = [f"{kernel_name(of.kernel)}: {', '.join(named)}, {_counted(of.blocks, 'CTA', 'CTAs')}"]
     lines += [f"note: {note}" for note in of.notes]
     whole = [("CTA", of.cycles), *([("period", of.period)] if of.period is not None else [])]
     lines += ["", "cycles", *_table([_row(name, change) for name, change in whole])]

@@ -10,7 +10,7 @@ from autostamp.model.manifest import Manifest
 from autostamp.model.timeline import Timeline, WarpTimeline
 from autostamp.report.joined_notes import split_waits
 from autostamp.report.places import Place, places_of
-from autostamp.report.verdict_words import count_of, warps_of
+from autostamp.report.verdict_words import count_of, kernel_name, warps_of
 
 _MOST_NAMED: Final = 4
 _MOST_OPEN: Final = 4
@@ -36,7 +36,9 @@ def loud_notes(
 
 
 def placed_notes(told: Sequence[tuple[Timeline, str]], every: Sequence[Timeline]) -> tuple[str, ...]:
-    """Each note once, with the CTAs that it is about in front where there are several: "gemm launch 1 CTA (0, 0, 0): …"."""
+    """Each note once, with the CTAs that it is about in front where there are several: "launch 1 CTA (0, 0, 0): …", and the
+    kernel, where there are several of these.
+    """
     of: dict[str, list[Timeline]] = {}
     for timeline, note in told:
         of.setdefault(note, []).append(timeline)
@@ -48,11 +50,12 @@ def _about(timelines: Sequence[Timeline], every: Sequence[Timeline]) -> str:
         return ""
     if len(timelines) == len(every):
         return f"all {len(every)} timelines: "
+    has_kernels = len({(each.trace, each.kernel) for each in every}) > 1
     has_launches = len({each.launch for each in every}) > 1
-    names = [
-        f"{each.kernel}{f' launch {each.launch}' if has_launches else ''} CTA {each.block}"
-        for each in timelines[:_MOST_NAMED]
-    ]
+    names = []
+    for each in timelines[:_MOST_NAMED]:
+        kernel = f"{kernel_name(each.kernel)} " if has_kernels else ""
+        names.append(f"{kernel}{f'launch {each.launch} ' if has_launches else ''}CTA {each.block}")
     more = f" and {len(timelines) - _MOST_NAMED} more" if len(timelines) > _MOST_NAMED else ""
     return f"{', '.join(names)}{more}: "
 

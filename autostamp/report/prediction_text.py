@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from autostamp.model.budget import Bound, BoundKind, Budget, Prediction, ResourceRow
 from autostamp.report.sass_text import table
+from autostamp.report.verdict_words import kernel_name
 
 _SENSITIVITIES = 8
 
@@ -15,7 +16,7 @@ _SENSITIVITIES = 8
 def as_text(budget: Budget, found: Prediction, title: str, width: int = 120) -> str:
     """All of it; `title` is the machine's."""
     parts = [
-        [f"{budget.kernel} on {title}", f"one iteration: {budget.iteration}"],
+        [f"{kernel_name(budget.kernel)} on {title}", f"one iteration: {budget.iteration}"],
         _budget(budget, width),
         _bounds(budget, found),
         _roles(found),

@@ -9,7 +9,7 @@ from typing import Final
 from autostamp.model.lesson import Lesson
 from autostamp.model.reconciliation import Finding, PartKind, Reconciliation, ResidualPart, RoleCheck
 from autostamp.report.verdict import wrapped
-from autostamp.report.verdict_words import percent
+from autostamp.report.verdict_words import kernel_name, percent
 
 _COLUMNS: Final = ("busy", "idle", "idle", "stall", "pass", "active", "untracked")
 _MOST: Final = 3
@@ -24,7 +24,7 @@ def as_text(found: Reconciliation, lessons: Sequence[Lesson] = ()) -> str:
 
 def reconcile_lines(found: Reconciliation, lessons: Iterable[Lesson] = ()) -> Iterator[str]:
     """The lines unbroken: verdict, period, direction and ranking, roles, the residual's parts, what was tried, stalls."""
-    yield f"{found.kernel}: {found.headline}"
+    yield f"{kernel_name(found.kernel)}: {found.headline}"
     shown = found
     if found.corrected is not None:
         listed = ", ".join(f"{name} {cycles:,.0f}" for name, cycles in found.over)

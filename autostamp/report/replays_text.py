@@ -11,7 +11,7 @@ from autostamp.model.manifest import Manifest
 from autostamp.model.placement import MARKS, Form
 from autostamp.model.replay import Bound, Fit, ReplayedSet, Replays, SetTimes, Uncovered
 from autostamp.report.bounds_text import bound_line, bound_object, text_at
-from autostamp.report.verdict_words import count_of
+from autostamp.report.verdict_words import count_of, kernel_name
 
 _MOST_MISSING: Final = 12
 
@@ -114,7 +114,7 @@ def _set(made: ReplayedSet, reference: int, fits: list[Fit]) -> str:
     for fit in fits:
         stated = f"stated {fit.error_median:,} (90 %: {fit.error_p90:,})"
         off = f"typically {fit.typical:,} cycles off (95 %: {fit.typical_p95:,}), {stated}"
-        where = f" of {fit.kernel}" if len(fits) > 1 else ""
+        where = f" of {kernel_name(fit.kernel)}" if len(fits) > 1 else ""
         parts.append(f"{fit.events:,} of its records{where} placed by {fit.anchors:,} anchors, {off}")
         if fit.guided:
             most = f"by up to {fit.error_most:,} cycles"

@@ -19,6 +19,7 @@ from autostamp.report.notes import loud_notes
 from autostamp.report.places import Place, places_of
 from autostamp.report.units import in_unit
 from autostamp.report.verdict import verdict, wrapped
+from autostamp.report.verdict_words import kernel_name
 
 MIN_WIDTH: Final = 80
 MIN_SOURCE: Final = 20
@@ -97,7 +98,8 @@ def _totals(timeline: Timeline, places: _Places, facts: MachineFacts) -> Iterato
     """Which kernel and CTA, its length, and where the time of all warps went."""
     where = f"CTA {timeline.block}" + (f" on SM {timeline.smid}" if timeline.smid >= 0 else "")
     roles = ", ".join(f"{role.role} {len(role.warps)}" for role in timeline.roles)
-    yield f"{timeline.kernel} (kernel trace {timeline.trace}), {where}: {len(timeline.warps)} warps ({roles or 'none'})"
+    which = f"{kernel_name(timeline.kernel)} (kernel trace {timeline.trace})"
+    yield f"{which}, {where}: {len(timeline.warps)} warps ({roles or 'none'})"
     mhz = clock_mhz(timeline, facts)
     time = f" = {timeline.cycles / mhz:,.2f} µs at {mhz:,.0f} MHz" if mhz else " (SM clock unknown)"
     lost = f"{timeline.lost:,} records LOST" if timeline.lost else "no record lost"

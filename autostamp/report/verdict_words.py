@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from autostamp.report.places import Place
 
 _TWO_SIDED = ("full", "empty")
+_LONGEST_NAME = 96
 
 
 class Words:
@@ -44,6 +45,14 @@ class Words:
         """`2,700-2,740 cycles (1,505-1,528 ns)`."""
         ns = f" ({low / self._mhz * 1000:,.0f}-{high / self._mhz * 1000:,.0f} ns)" if self._mhz else ""
         return f"{low:,.0f}-{high:,.0f} cycles{ns}"
+
+
+def kernel_name(name: str) -> str:
+    """A kernel's name on a line of text: of a longer one the beginning, as an instance of CUTLASS's may have 2,000 characters.
+
+    JSON and the manifest have all of it.
+    """
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def percent(share: float) -> str:

@@ -29,19 +29,21 @@ def test_what_was_not_reached_is_listed():
 def test_a_note_is_said_once_with_the_ctas_that_it_is_about():
     first, second = ring_timeline(), replace(ring_timeline(), block=(1, 0, 0))
     third = replace(first, launch=1)
-    name = first.kernel
+    other = replace(first, kernel="other<" + "int, " * 100, trace=2)
     assert placed_notes([(first, "a"), (first, "b")], [first]) == ("a", "b")
     assert placed_notes([(first, "a"), (second, "b")], [first, second]) == (
-        f"{name} CTA (0, 0, 0): a",
-        f"{name} CTA (1, 0, 0): b",
+        "CTA (0, 0, 0): a",
+        "CTA (1, 0, 0): b",
     )
     assert placed_notes([(first, "a"), (third, "a"), (third, "b")], [first, third]) == (
         "all 2 timelines: a",
-        f"{name} launch 1 CTA (0, 0, 0): b",
+        "launch 1 CTA (0, 0, 0): b",
     )
+    named = placed_notes([(first, "a"), (other, "b")], [first, other])
+    assert named == (f"{first.kernel} CTA (0, 0, 0): a", f"{other.kernel[:95]}… CTA (0, 0, 0): b")
     six = [replace(first, block=(x, 0, 0)) for x in range(6)]
     (text,) = placed_notes([(each, "a") for each in six[:5]], six)
-    assert text.endswith("CTA (2, 0, 0), " + f"{name} CTA (3, 0, 0) and 1 more: a")
+    assert text.endswith("CTA (2, 0, 0), CTA (3, 0, 0) and 1 more: a")
 
 
 def test_many_that_were_not_reached_are_counted():

@@ -65,7 +65,8 @@ class Page {
 
     private head(): void {
         const { title, tool, machine } = this.report;
-        byId("title").textContent = title;
+        const head = byId("title");
+        head.textContent = head.title = title;
         const known = ["gpu", "driver", "recorded_at"].map((key) => machine[key]).filter((value) => typeof value === "string" && value);
         byId("machine").textContent = known.join(" \u00b7 ");
         byId("footer").textContent = `Written by ${tool}. Nothing is loaded from the network.`;

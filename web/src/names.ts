@@ -32,6 +32,13 @@ export function warpOf(role: string, warp: number): string {
     return role === `warp ${warp}` ? role : `${role} warp ${warp}`;
 }
 
+const LONGEST_NAME = 96;
+
+/** A kernel's name on a line: of a longer one the beginning. An instance of CUTLASS's templates may have 2,000 characters. */
+export function kernelName(name: string): string {
+    return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME - 1)}\u2026`;
+}
+
 export class Names {
     private readonly instances = new Map<number, Instance>();
     private readonly barriers = new Map<number, Barrier>();

@@ -3,6 +3,7 @@
 
 import type { Bound, Fit, Neighbour, ReplayedSet, Replays, Report, Uncovered } from "./document.ts";
 import { el, table } from "./elements.ts";
+import { kernelName } from "./names.ts";
 import { figure } from "./scale.ts";
 
 /** The section "Joined from replays". */
@@ -55,7 +56,7 @@ function costOf({ times, sites, anchors, launches, results_equal: equal }: Repla
 
 function fitOf(fit: Fit, isOneOfSeveral: boolean): string[] {
     const remarks = [
-        isOneOfSeveral ? fit.kernel : "",
+        isOneOfSeveral ? kernelName(fit.kernel) : "",
         fit.guided ? `${figure(fit.guided)} warps without an anchor, placed by another warp\u2019s` : "",
         fit.moved ? `${figure(fit.moved)} records moved beside a wait of another set` : "",
         fit.shortened ? `${figure(fit.shortened)} waits drawn shorter than they were` : "",

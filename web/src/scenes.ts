@@ -2,7 +2,7 @@
 /** Which timelines are looked at together: the aligned CTAs of one launch share an axis, all others stand alone. */
 
 import type { Report, Timeline } from "./document.ts";
-import { Names } from "./names.ts";
+import { kernelName, Names } from "./names.ts";
 import { figure, unitOf } from "./scale.ts";
 
 export interface Scene {
@@ -23,7 +23,7 @@ export function scenesOf(report: Report): Scene[] {
     const isOneKernel = new Set(report.timelines.map((timeline) => timeline.kernel)).size === 1;
     const isOneLaunch = new Set(report.timelines.map((timeline) => timeline.launch)).size === 1;
     const named = (timeline: Timeline): string =>
-        [isOneKernel ? "" : timeline.kernel, isOneLaunch ? "" : `launch ${timeline.launch}`].filter(Boolean).join(", ");
+        [isOneKernel ? "" : kernelName(timeline.kernel), isOneLaunch ? "" : `launch ${timeline.launch}`].filter(Boolean).join(", ");
     const join = (...parts: string[]): string => parts.filter(Boolean).join(" \u00b7 ");
     const together = [...groups.values()].filter((group) => group.length > 1);
     return [

@@ -3,7 +3,7 @@
 
 import type { Cost, Figure, Report, Timeline } from "./document.ts";
 import { bar, el, table } from "./elements.ts";
-import { Names } from "./names.ts";
+import { kernelName, Names } from "./names.ts";
 import { section } from "./predicted.ts";
 import { replaysSection } from "./replays.ts";
 import { duration, figure, percent, time, unitOf } from "./scale.ts";
@@ -34,9 +34,9 @@ export function verdict(report: Report, names: Names, scene: Scene, links: Links
         parts.push(el("p", { class: "faint" }, `What follows is about CTA ${Names.place(timeline)}; the table leads to the others.`));
     }
     parts.push(el("h2", { class: "headline" }, timeline.verdict.headline || "No verdict: nothing was found to bind."));
-    const where = `${timeline.kernel}, CTA ${Names.place(timeline)}, ${duration(timeline.end - timeline.start, timeline.sm_mhz)}`;
+    const where = `${kernelName(timeline.kernel)}, CTA ${Names.place(timeline)}, ${duration(timeline.end - timeline.start, timeline.sm_mhz)}`;
     const clock = timeline.sm_mhz ? ` at ${figure(timeline.sm_mhz)} MHz` : unitOf() === "cycles" ? "; the SM clock is unknown, so times are in cycles only" : "";
-    parts.push(el("p", { class: "faint" }, where + clock));
+    parts.push(el("p", { class: "faint", title: timeline.kernel }, where + clock));
     if (timeline.verdict.lines.length) parts.push(el("ul", { class: "lines" }, ...timeline.verdict.lines.map((line) => el("li", {}, line))));
     parts.push(costOf(timeline.cost));
     if (timeline.prediction) parts.push(section(timeline.prediction));

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { columnOf, inflate, parse } from "../src/document.ts";
+import { kernelName } from "../src/names.ts";
 
 /** Little-endian 32-bit integers in base64, by hand. */
 const stored = (...bytes: number[]): string => Buffer.from(bytes).toString("base64");
@@ -31,4 +32,10 @@ test("another version is refused", () => {
 test("the document is gzip in base64, line breaks around it or not", async () => {
     const packed = gzipSync(Buffer.from('{"a": "\u00b5"}')).toString("base64");
     assert.equal(await inflate(`\n${packed}\n`), '{"a": "\u00b5"}');
+});
+
+test("a kernel's name is cut where it would fill the page", () => {
+    assert.equal(kernelName("flash_fwd"), "flash_fwd");
+    assert.equal(kernelName("k".repeat(96)), "k".repeat(96));
+    assert.equal(kernelName("k".repeat(97)), `${"k".repeat(95)}\u2026`);
 });

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
@@ -44,6 +44,15 @@ class Dependencies:
     own: frozenset[tuple[int, int, int]]
     notes: tuple[str, ...]
 
+    def without(self, is_late: Callable[[Arrow], bool]) -> Dependencies:
+        """All but the arrows that start too long after the wait's end to have ended it, which a note counts."""
+        kept = tuple(each for each in self.arrows if not is_late(each))
+        left = len(self.arrows) - len(kept)
+        if not left:
+            return self
+        which = f"{left:,} arrows are left out: their arrivals" if left > 1 else "1 arrow is left out: its arrival"
+        return replace(self, arrows=kept, notes=(*self.notes, f"{which} came after the wait's end"))
+
 
 def is_enter(arrow: Arrow, instances: Mapping[int, Instance]) -> bool:
     """Whether an arrow starts where a warp began to wait: a call that waits on such a barrier arrives on it as well."""
@@ -63,9 +72,10 @@ def find_dependencies(trace: Trace, latencies: Latencies, late_of: Late | None =
         rows = [one for one in numbered if one.uses.key[:3] == ("stage", barrier, "empty")]
         pair_tail(rows, wait, found, max((late(one.uses) for one in rows), default=latencies.late))
     found.arrows.sort(key=lambda arrow: (arrow.wait.cycles, arrow.wait.warp))
-    return Dependencies(
+    all_of = Dependencies(
         tuple(found.arrows), frozenset(found.granted), frozenset(found.lost), frozenset(found.own), notes
     )
+    return all_of if late_of else all_of.without(lambda each: each.signal.cycles > each.wait.cycles + latencies.late)
 
 
 _MOST_LATE: Final = 8
@@ -94,7 +104,7 @@ class _Numbering:
         rings: dict[tuple[int, str], list[Uses]] = {}
         numbered: list[Numbered] = []
         for uses in self._uses.values():
-            if uses.barriers <= self._sequences and (turns := self._sequence(uses)):
+            if uses.barriers <= self._sequences and (turns := self._turns(uses)):
                 numbered.append(turns)
             elif uses.key[0] in ("id", "declared"):
                 numbered.append(self._meeting(uses))
@@ -106,14 +116,20 @@ class _Numbering:
             numbered += self._ring(ring)
         return numbered, tuple(self._notes)
 
-    def _sequence(self, uses: Uses) -> Numbered | None:
+    def _turns(self, uses: Uses) -> Numbered | None:
+        """Of a barrier at which groups take turns. None where its stage is known and counting may do."""
         until = self._losses.until([uses])
         late = self._late(uses)
         for by in sorted({min(self._least, late), late}):
-            groups = sequences.number_in_sequence(uses, by, until)
-            if groups is not None:
-                return Numbered(uses, Groups(listed=groups), until)
-        return None
+            turns = sequences.number_in_sequence(uses, by, until)
+            if turns is not None:
+                return Numbered(uses, Groups(listed=turns), until)
+        if uses.key[3] >= 0:
+            return None
+        # Counted over all its stages and groups, a group would seem to let itself in.
+        if uses.waits and uses.arrivals:
+            self._note(uses, "no order of turns fits its waits, so no arrow ends there")
+        return Numbered(uses, Groups(), until)
 
     def _meeting(self, uses: Uses) -> Numbered:
         until = self._losses.until([uses])

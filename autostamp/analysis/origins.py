@@ -57,24 +57,19 @@ class Origins:
         """The arrows with their errors. One that contradicts its ends' order by more than these is dropped, and noted; `late` is
         by how much an arrival's stamp may follow the wait's exit in any trace.
         """
-        arrows = [self._marked(arrow) for arrow in found.arrows]
-        kept = tuple(
-            each
-            for each in arrows
-            if each.signal.cycles <= each.wait.cycles + late + (each.error + self.typical if each.error else 0)
+        arrows = tuple(self._marked(arrow) for arrow in found.arrows)
+        kept = replace(found, arrows=arrows, notes=()).without(
+            lambda each: each.signal.cycles > each.wait.cycles + late + (each.error + self.typical if each.error else 0)
         )
-        uncertain = sum(each.is_uncertain for each in kept)
-        between = sum(each.is_between for each in kept)
+        uncertain = sum(each.is_uncertain for each in kept.arrows)
+        between = sum(each.is_between for each in kept.arrows)
         notes = list(found.notes)
         if between:
             notes.append(
-                f"{between:,} of {len(kept):,} arrows join records of two replays; of all, {uncertain:,} may start at another "
-                "arrival: the errors of their ends are larger than what decides it"
+                f"{between:,} of {len(kept.arrows):,} arrows join records of two replays; of all, {uncertain:,} may start at "
+                "another arrival: the errors of their ends are larger than what decides it"
             )
-        if left := len(arrows) - len(kept):
-            which = f"{left:,} arrows are left out: their arrivals" if left > 1 else "1 arrow is left out: its arrival"
-            notes.append(f"{which} came after the wait's end")
-        return replace(found, arrows=kept, notes=tuple(notes))
+        return replace(kept, notes=(*notes, *kept.notes))
 
     def _marked(self, arrow: Arrow) -> Arrow:
         first, last = self._end(arrow.signal), self._end(arrow.wait)

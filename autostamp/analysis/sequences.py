@@ -23,31 +23,50 @@ _WARPGROUP: Final = 4
 
 
 def number_in_sequence(uses: Uses, late: int, until: float) -> list[list[Arrival]] | None:
-    """The arrivals of each turn, with the waits given theirs, for the least depth that no wait contradicts; None without one."""
+    """The arrivals of each turn, with the waits given theirs; None where waits contradict every order of turns.
+
+    Of the orders that none contradicts that is taken by which the fewest waits are granted: whose turn is the first, and at how
+    many stages, is seen by the waits that end before anyone arrived.
+    """
     waits = [wait for wait in uses.waits if wait.exit.cycles + late < until]
     depths = range(1, _MOST_DEEP + 1) if uses.key[3] < 0 else (1,)
-    for groups in _groupings(waits, uses.arrivals):
-        turns = [_turns(group, uses.arrivals) for group in groups]
-        begins = [sum(map(len, turns[:at])) for at in range(len(turns))]
+    best: tuple[int, list[tuple[Waiting, list[Arrival] | None]]] | None = None
+    for groups in _orders(waits, uses.arrivals):
+        taken = [_turns(group, uses.arrivals) for group in groups]
         for depth in depths:
-            found = _numbered(groups, turns, waits, depth, late)
-            if found is None:
-                continue
-            for wait, place in found:
-                wait.use = GRANTED if place is None else begins[place[0]] + place[1]
-            return [turn for of_group in turns for turn in of_group]
-    return None
+            found = _numbered(groups, taken, waits, depth, late)
+            granted = sum(turn is None for _, turn in found or ())
+            if found is not None and (best is None or granted < best[0]):
+                best = granted, found
+    if best is None:
+        return None
+    turns: list[list[Arrival]] = []
+    places: dict[int, int] = {}
+    for wait, turn in best[1]:
+        if turn is None:
+            wait.use = GRANTED
+            continue
+        wait.use = places.setdefault(id(turn[0]), len(turns))
+        if wait.use == len(turns):
+            turns.append(turn)
+    return turns
 
 
-def _groupings(waits: Sequence[Waiting], arrivals: Sequence[Arrival]) -> Iterator[list[frozenset[int]]]:
-    """Warps by group, who waits first in front: warpgroups where they are whole, else each warp by itself."""
-    first = {wait.exit.warp: wait.exit.cycles for wait in reversed(waits)}
-    warps = {*first, *(arrival.ends[0].warp for arrival in arrivals)}
+def _orders(waits: Sequence[Waiting], arrivals: Sequence[Arrival]) -> Iterator[list[frozenset[int]]]:
+    """Groups of warps in the order of turns, each of them first once: warpgroups where they are whole, else each warp alone."""
+    begins: dict[int, int] = {}
+    for end in (*(wait.exit for wait in waits), *(arrival.ends[0] for arrival in arrivals)):
+        begins[end.warp] = min(begins.get(end.warp, end.cycles), end.cycles)
     for size in (_WARPGROUP, 1):
-        groups = [frozenset(warps & {*range(at, at + size)}) for at in range(0, max(warps, default=-1) + 1, size)]
-        groups = [group for group in groups if group]
+        found = [
+            frozenset(begins.keys() & {*range(at, at + size)}) for at in range(0, max(begins, default=-1) + 1, size)
+        ]
+        groups = sorted(
+            (group for group in found if group), key=lambda group: min((begins[warp], warp) for warp in group)
+        )
         if len(groups) > 1 and all(len(group) == size for group in groups):
-            yield sorted(groups, key=lambda group: min((first.get(warp, 1 << 62), warp) for warp in group))
+            yield from (groups[at:] + groups[:at] for at in range(len(groups)))
+            return
 
 
 def _turns(group: frozenset[int], arrivals: Sequence[Arrival]) -> list[list[Arrival]]:
@@ -60,15 +79,15 @@ def _turns(group: frozenset[int], arrivals: Sequence[Arrival]) -> list[list[Arri
 
 def _numbered(
     groups: Sequence[frozenset[int]],
-    turns: Sequence[Sequence[Sequence[Arrival]]],
+    turns: Sequence[Sequence[list[Arrival]]],
     waits: Sequence[Waiting],
     depth: int,
     late: int,
-) -> list[tuple[Waiting, tuple[int, int] | None]] | None:
-    """The (group, turn) that let each wait in, None where it was granted; None for all where a wait ended too early for it."""
+) -> list[tuple[Waiting, list[Arrival] | None]] | None:
+    """The turn that let each wait in, None where it was granted; None for all where a wait ended too early for it."""
     of_warp = {warp: at for at, group in enumerate(groups) for warp in group}
     seen: dict[int, int] = {}
-    found: list[tuple[Waiting, tuple[int, int] | None]] = []
+    found: list[tuple[Waiting, list[Arrival] | None]] = []
     for wait in waits:
         group = of_warp[wait.exit.warp]
         visit = seen[wait.exit.warp] = seen.get(wait.exit.warp, -1) + 1
@@ -81,5 +100,5 @@ def _numbered(
         complete = max(arrival.ends[0].cycles for arrival in turns[before][turn])
         if complete > wait.exit.cycles + late:
             return None
-        found.append((wait, (before, turn)))
+        found.append((wait, turns[before][turn]))
     return found

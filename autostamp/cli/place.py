@@ -129,9 +129,13 @@ def _others(target: Target) -> str:
 
 @contextmanager
 def _until_signal(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Let the first SIGINT or SIGTERM call `stop`; a second one does what it did before. Yields what says whether one came."""
+    """Let the first SIGINT or SIGTERM call `stop`; a second one does what it did before. Yields what says whether one came.
+
+    One that is ignored stays so: that is how a shell keeps what runs in its background from another program's Ctrl-C.
+    """
     came: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
 
     def restore() -> None:
         for number, handler in before.items():

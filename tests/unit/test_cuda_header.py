@@ -47,7 +47,8 @@ template <class T> AUTOSTAMP_INLINE void f(T& t AUTOSTAMP_PARAM) { AUTOSTAMP_BIN
 }
 AUTOSTAMP_ALWAYS_INLINE inline void g(AUTOSTAMP_PARAM_ONLY); void h(int x = 1 AUTOSTAMP_PARAM_DEFAULT);
 void l() { AUTOSTAMP_PREPARE((0)) k(1 AUTOSTAMP_ARG(aa,1,(s))); k(AUTOSTAMP_ARG_ONLY(aa,1,(0)));
-  k(AUTOSTAMP_PREPARE_AROUND((s)) 2 AUTOSTAMP_AROUND_END); }
+  k(AUTOSTAMP_PREPARE_AROUND((s)) 2 AUTOSTAMP_AROUND_END);
+  AUTOSTAMP_OPEN AUTOSTAMP_LAUNCHER((0)) k(3); AUTOSTAMP_CLOSE k(AUTOSTAMP_LAUNCHER_AROUND((0)) 4 AUTOSTAMP_AROUND_END); }
 """
 ORIGINAL = """\
 template <class T>  void f(T& t ) {
@@ -66,7 +67,7 @@ template <class T>  void f(T& t ) {
      w() ; t.b();  t.b();
 }
  inline void g(); void h(int x = 1 );
-void l() {  k(1 ); k(); k( 2 ); }
+void l() {  k(1 ); k(); k( 2 );   k(3);  k( 4 ); }
 """
 
 

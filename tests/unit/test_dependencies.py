@@ -501,6 +501,33 @@ def test_turns_at_two_stages_that_no_record_names():
     assert find_dependencies(trace, AT_ONCE).granted == {(0, 1, 0), (0, 3, 0)}
 
 
+def ordered(*lanes: tuple[tuple[int, int], ...]) -> Trace:
+    kernel = kernel_trace(
+        (wait_row(1, 1, 2, side="mbarrier"), signal_row(2, 3, side="mbarrier")),
+        (Barrier(1, "order", "OrderedSequenceBarrier", 0, True),),
+    )
+    return trace_of(kernel, *(lane(kernel, warp, *rows) for warp, rows in enumerate(lanes)))
+
+
+def test_a_group_that_never_waits_has_the_first_turn():
+    """CUTLASS's load_order_barrier: the main loop's load goes first, the epilogue's waits for it. No wait is granted."""
+    trace = ordered(((20, 3), (60, 3)), ((0, 1), (21, 2), (30, 1), (61, 2)))
+    assert pairs(trace) == {((0, 20), (1, 21)), ((0, 60), (1, 61))}
+    assert find_dependencies(trace, AT_ONCE).granted == set()
+
+
+def test_no_arrow_where_no_order_of_turns_fits():
+    """Both leave their second wait before either arrived twice, and what else let them go has no stamp."""
+    waits = tuple((at, event) for at in range(0, 60, 10) for event in (1, 2))
+    found = find_dependencies(ordered((*waits, (70, 3)), (*waits, (71, 3))), AT_ONCE)
+    assert found.arrows == ()
+    assert found.notes == ("order (mbarrier): no order of turns fits its waits, so no arrow ends there",)
+
+
+def test_arrivals_alone_are_no_finding():
+    assert find_dependencies(ordered(((20, 3), (60, 3))), AT_ONCE).notes == ()
+
+
 def test_turns_of_whole_warpgroups():
     """The last of a group's four warps to arrive lets the other group in, and the group never itself."""
     kernel = kernel_trace(
@@ -520,6 +547,20 @@ def test_any_number_of_arrivals_up_to_32_warps_is_found():
         pipeline = Pipeline(2, 1, warps, 6, Form.PLAIN, timing=Timing(hand_off=(1, 4)))
         arrows = find_dependencies(pipeline.run()[0], pipeline.latencies).arrows
         assert {len(arrow.others) + 1 for arrow in arrows if arrow.side == "empty"} == {warps}
+
+
+def test_an_arrow_that_begins_after_its_end_is_left_out_and_counted():
+    """One of eight releases has its stamp 90 cycles after the exit that it allowed: a warp was kept from issuing in between."""
+    kernel = plain_ring(stages=1)
+    ends = [0, *range(100, 900, 100)]
+    producer = [row for end in ends for row in ((end, 1), (end, 2), (end + 1, 3))]
+    releases = [end - 5 + 95 * (end == 400) for end in ends[1:]]
+    trace = trace_of(kernel, lane(kernel, 0, *producer), lane(kernel, 1, *((at, 6) for at in releases)))
+    found = find_dependencies(trace, replace(AT_ONCE, late=50))
+    assert [(arrow.signal.cycles, arrow.wait.cycles) for arrow in found.arrows] == [
+        (end - 5, end) for end in ends[1:] if end != 400
+    ]
+    assert found.notes == ("1 arrow is left out: its arrival came after the wait's end",)
 
 
 def displaced(*releases: int) -> Trace:

@@ -50,6 +50,17 @@ def interrupt() -> None:
 
 
 @pytest.mark.usefixtures("_interruptible")
+def test_a_signal_that_is_ignored_stays_so():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stopped = []
+    with place._until_signal(lambda: stopped.append(True)) as came:
+        interrupt()
+        assert not came()
+    assert stopped == []
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_a_second_signal_does_what_it_did_before():
     stopped = []
     with place._until_signal(lambda: stopped.append(True)) as came:

@@ -14,7 +14,7 @@ BEYOND: Final = 1 << 26
 """Bytes that a cursor may move past the end of its lane: 2^23 stamps of one thread in one launch."""
 
 MEMSET_PIECE: Final = 1 << 17
-"""Bytes that one cudaMemset zeroes: after a larger one kernels of the process are slower, whatever they work on (ADR 0014)."""
+"""Bytes that one cudaMemset zeroes: after a larger one kernels of the process may be slower (ADR 0014)."""
 
 
 class Memory(Protocol):

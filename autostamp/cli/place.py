@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 30.0
 """Seconds between two lines of progress where there is no terminal."""
-_LONGEST: Final = 60
-"""Characters of a symbol in a note."""
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -123,8 +121,10 @@ def command(
 
 def _others(target: Target) -> str:
     """Which kernels the search is not of: instances of a template have the same sites and other schedules."""
-    names = ", ".join(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..." for name in target.others)
-    return f"note: this is of {target.symbol[:_LONGEST]}; --kernel PATTERN chooses another: {names}"
+    from autostamp.report.verdict_words import kernel_name
+
+    names = ", ".join(map(kernel_name, target.others))
+    return f"note: this is of {kernel_name(target.symbol)}; --kernel PATTERN chooses another: {names}"
 
 
 @contextmanager

@@ -240,7 +240,7 @@ inline void* allocate_device(std::size_t size) {
   return report("cannot allocate a region: all that was found crosses a 4 GiB boundary"), nullptr;
 }
 
-/// Bytes that one cudaMemset zeroes: after a larger one kernels of the process are slower, whatever they work on (ADR 0014).
+/// Bytes that one cudaMemset zeroes: after a larger one kernels of the process may be slower (ADR 0014).
 constexpr std::size_t memset_piece = 1 << 17;
 
 /// Zeroes a region in a stream and puts the table of listed CTAs behind it, which outlives every copy.

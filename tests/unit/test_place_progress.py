@@ -29,9 +29,9 @@ def test_nothing_where_quiet_was_asked_for(capsys):
 
 
 def test_other_instances_are_named():
-    target = Target("_Z4gemmIfEv", b"", (), (), "", others=("_Z4gemmIdEv", "x" * 61))
+    target = Target("_Z4gemmIfEv", b"", (), (), "", others=("_Z4gemmIdEv", "x" * 97))
     assert place._others(target) == (
-        f"note: this is of _Z4gemmIfEv; --kernel PATTERN chooses another: _Z4gemmIdEv, {'x' * 57}..."
+        f"note: this is of _Z4gemmIfEv; --kernel PATTERN chooses another: _Z4gemmIdEv, {'x' * 95}…"
     )
 
 

@@ -7,12 +7,14 @@ import os
 import shutil
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autostamp.cli import main
 from autostamp.diagnostics import AutostampError
+from autostamp.hooks.placement_search import Search
 from autostamp.hooks.state import StateFolder
 from autostamp.hooks.variants import Variants
 from autostamp.hooks.variants_cuda import CudaBuilder
@@ -94,6 +96,29 @@ __global__ void handshake(T* out) {
 template __global__ void handshake(float*);
 template __global__ void handshake(double*);
 """
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_a_role_without_an_anchor_and_a_schedule_that_any_stamp_moves_are_said(tmp_path, state, monkeypatch, capsys):
+    """The search finds neither in this kernel (tests/unit/test_placement_search.py does): here it is what the command says."""
+    source = tmp_path / "handshake.cu"
+    source.write_text(KERNEL)
+    run = Search.run
+
+    def unlucky(self):
+        found = run(self)
+        self.unanchored = ("load",)
+        return replace(found, floor=0.0391)
+
+    monkeypatch.setattr(Search, "run", unlucky)
+    words = ["--limit", "0.03", "-o", str(tmp_path / "p.json"), "--", "nvcc", "-arch=sm_90a", "-std=c++17", str(source)]
+    assert main(["place", *words]) == 0
+    said = capsys.readouterr().err
+    assert "AS8105" in said
+    assert "no anchor for role load: " in said
+    assert "AS8109" in said
+    assert "any stamp moves the schedule: by 0.039 where 0.030 is near clean; sets go up to 0.069" in said
+    assert read_placement(tmp_path / "p.json").floor == 0.0391
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")

@@ -70,6 +70,7 @@ class Bench:
     result: Callable[[set[int], int], str] = lambda _sites, _run: "same"
     schedule: Callable[[set[int]], Schedule] = lambda _: Schedule()
     launches: int = 4
+    is_timed: bool = True
     runs: list[set[int]] = field(default_factory=list)
 
     def __call__(self, program: Program, placement: Placement, number: int, folder: Path) -> Outcome:
@@ -86,7 +87,7 @@ class Bench:
             write_replay(folder / "RUN", traces, sites, forms)
         forms = {site: dict(chosen)[key_of_site(site)] for site in sites}
         cost = self.cost(sites) * (self.cost_of_forms(forms) if number else 1.0)
-        times = tuple(100.0 * cost + 0.01 * at for at in range(5))
+        times = tuple(100.0 * cost + 0.01 * at for at in range(5 * self.is_timed))
         return Outcome(0, times, results, folder / "RUN" if number else None)
 
 
@@ -324,6 +325,15 @@ def test_results_that_change_by_themselves_are_not_compared(bench: Bench) -> Non
     assert not found.dropped
     assert any("AS8129" in note for note in found.notes)
     assert [made.results_equal for made in found.sets] == [None, None]
+
+
+def test_a_program_that_prints_no_time_is_joined_and_said(bench: Bench) -> None:
+    bench.is_timed = False
+    assert run() == 1
+    found = load_run("RUN").replays
+    assert found is not None
+    assert any("AS8127" in note for note in found.notes)
+    assert {key for made in found.sets for key, _ in made.sites} == {key_of_site(site) for site in range(1, 10)}
 
 
 def test_another_schedule_is_refused(bench: Bench) -> None:
